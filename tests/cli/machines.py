@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stretto.kit import topology
-from stretto.kit.topology import Topology
+from stretto.core import processors
+from stretto.core.processors import Topology
 
 
 def made_up(folder: Path, sockets: int = 2, numa: int = 1, l3s: int = 2, cores: int = 4, threads: int = 1) -> Topology:
@@ -29,7 +29,7 @@ def made_up(folder: Path, sockets: int = 2, numa: int = 1, l3s: int = 2, cores: 
         first, size = node * l3s * cores, l3s * cores
         ranges = [f"{first + t * count}-{first + t * count + size - 1}" for t in range(threads)]
         _write(folder / f"node/node{node}/cpulist", ",".join(ranges))
-    return topology.read(folder, range(count * threads))
+    return processors.read(folder, range(count * threads))
 
 
 def _write(path: Path, value: object) -> None:

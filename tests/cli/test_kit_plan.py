@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from machines import made_up
 from stretto.bench.request import OPS
-from stretto.kit import latencies, plan, topology
+from stretto.core import processors
+from stretto.kit import latencies, plan
 from stretto.kit.plan import Settings
 
 GIB = 1 << 30
@@ -21,21 +22,21 @@ def test_cores_are_taken_cache_by_cache(tmp_path: Path) -> None:
     assert counts == [2, 4, 8, 16, 2]
     assert shape["order"] == list(range(16))  # no second thread of a core
     assert shape["caches"] == [{"level": 3, "type": "unified", "bytes": 32 << 20, "cpus": 4}]
-    assert topology.from_json(shape) == here
-    assert [c.cpu for c in topology.spread(here.cores())][:8] == [0, 8, 2, 10, 4, 12, 6, 14]
+    assert processors.from_json(shape) == here
+    assert [c.cpu for c in processors.spread(here.cores())][:8] == [0, 8, 2, 10, 4, 12, 6, 14]
 
 
 def test_processors_that_may_not_be_used_are_left_out(tmp_path: Path) -> None:
     made_up(tmp_path, cores=4)
-    here = topology.read(tmp_path, [2, 3, 9])
+    here = processors.read(tmp_path, [2, 3, 9])
     assert [c.cpu for c in here.cores()] == [2, 3, 9]
-    assert topology.common_level(here.cores()[0], here.cores()[2]) == "machine"
+    assert processors.common_level(here.cores()[0], here.cores()[2]) == "machine"
 
 
 def test_a_machine_that_shows_nothing_has_one_socket(tmp_path: Path) -> None:
-    here = topology.read(tmp_path, range(4))
+    here = processors.read(tmp_path, range(4))
     assert len(here.cores()) == 4 and here.as_json()["l3_domains"] == 1
-    assert topology.common_level(here.cores()[0], here.cores()[3]) == "l3"
+    assert processors.common_level(here.cores()[0], here.cores()[3]) == "l3"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_all_pairs_of_a_small_machine_and_some_of_a_big_one(tmp_path: Path) -> N
     assert complete and len(pairs) == 16 * 15 // 2 + 16  # and the threads of each core
     big = made_up(tmp_path / "big", 2, 4, 3, 8)
     pairs, complete = latencies.pairs_of(big)
-    levels = [topology.common_level(*pair) for pair in pairs]
+    levels = [processors.common_level(*pair) for pair in pairs]
     assert not complete and {level: levels.count(level) for level in set(levels)} == dict.fromkeys(
         ("l3", "numa", "socket", "machine"), latencies.OF_A_LEVEL
     )

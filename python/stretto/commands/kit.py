@@ -12,12 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from stretto.bench.request import OPS, Method, parse_ops, parse_ranks
 from stretto.commands.options import checked
-from stretto.core import arguments
+from stretto.core import arguments, processors
 from stretto.core.console import err, fail, note, out, working
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 from stretto.core.units import format_size, parse_sizes
-from stretto.kit import comparing, latencies, machine_file, making, measuring, plan, record, topology
+from stretto.kit import comparing, latencies, machine_file, making, measuring, plan, record
 from stretto.kit.plan import Settings
 from stretto.kit.record import Record
 from stretto.model import machine as machines
@@ -82,7 +82,7 @@ def measure(
     """
     check_outputs(file)
     settings = _settings(quick, op, sizes, method, budget, far)
-    here = topology.read()
+    here = processors.read()
     if len(here.cores()) < 2:
         fail("this process may use one core only: there is nothing to measure")
     launching.leave_allocation()  # this node is measured, whatever else a job has
@@ -192,7 +192,7 @@ def _default_mpis() -> list[Optional[str]]:
     return [f"{kind}@wheel" for kind in making.MPIS] if prebuilt.FOLDER.exists() else [None]
 
 
-def _record(file: Path, here: topology.Topology, settings: Settings, mpis: list[Mpi]) -> Record:
+def _record(file: Path, here: processors.Topology, settings: Settings, mpis: list[Mpi]) -> Record:
     """A new record, or the one in the file, if that is not complete."""
     fresh = measuring.new_data(here, settings, mpis)
     if not file.exists():
@@ -208,7 +208,7 @@ def _record(file: Path, here: topology.Topology, settings: Settings, mpis: list[
     return Record(file, data)
 
 
-def _run(results: Record, here: topology.Topology, jobs: list[plan.Job], mpis: dict[str, Mpi]) -> None:
+def _run(results: Record, here: processors.Topology, jobs: list[plan.Job], mpis: dict[str, Mpi]) -> None:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from stretto.bench import locks
+from stretto.commands.options import ResultsFile
 from stretto.core import machine, output_files
 from stretto.core.console import err, fail, working
 from stretto.core.paths import preloadable
@@ -71,15 +72,7 @@ def bench(
         int,
         typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none."),
     ] = 20_000,
-    json_file: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
-            callback=output_files.writable,
-        ),
-    ] = None,
+    json_file: ResultsFile = None,
     plot: Annotated[
         Optional[Path],
         typer.Option(

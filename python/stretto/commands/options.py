@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 
+from stretto.core import output_files
 from stretto.core.console import fail
 from stretto.mpi.choosing import MPI_HELP
 
@@ -23,6 +25,16 @@ ClusterName = Annotated[
 ]
 RankMap = Annotated[
     str, typer.Option("--map", metavar="MAP", help="Where ranks go on a cluster, as of [b]stretto cluster run[/].")
+]
+
+ResultsFile = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
+        callback=output_files.writable,
+    ),
 ]
 
 

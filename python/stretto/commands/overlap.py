@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -15,8 +14,8 @@ from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import PlanError
 from stretto.cluster.registry import ClusterError
 from stretto.commands import overlap_pages, overlap_report
-from stretto.commands.options import MpiName, checked
-from stretto.core import machine, output_files
+from stretto.commands.options import MpiName, ResultsFile, checked
+from stretto.core import machine
 from stretto.core.console import fail, note
 from stretto.core.reports import write_json
 from stretto.core.units import parse_sizes
@@ -80,15 +79,7 @@ def bench(
             "--set", "-s", metavar="NAME=VALUE", help="A Stretto option, for both kinds of jobs. May be repeated."
         ),
     ] = None,
-    json_file: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
-            callback=output_files.writable,
-        ),
-    ] = None,
+    json_file: ResultsFile = None,
 ) -> None:
     """Measure how much of a collective hides behind the computation after it, on a cluster.
 

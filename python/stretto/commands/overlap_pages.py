@@ -12,8 +12,8 @@ from stretto.bench import overlap_pages
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import PlanError
 from stretto.cluster.registry import ClusterError
-from stretto.commands.options import MpiName
-from stretto.core import machine, output_files
+from stretto.commands.options import MpiName, ResultsFile
+from stretto.core import machine
 from stretto.core.console import fail
 from stretto.core.reports import write_json
 from stretto.mpi import choosing, environments
@@ -35,15 +35,7 @@ def command(
         Optional[list[str]],
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option. May be repeated."),
     ] = None,
-    json_file: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
-            callback=output_files.writable,
-        ),
-    ] = None,
+    json_file: ResultsFile = None,
 ) -> None:
     """Measure what a loop over a buffer of huge pages loses when calls into it return early, on a cluster.
 

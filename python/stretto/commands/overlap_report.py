@@ -19,6 +19,7 @@ from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
 from stretto.commands.cluster.options import plain_errors
 from stretto.commands.cluster.run import attend
+from stretto.commands.options import ResultsFile
 from stretto.core import arguments, output_files
 from stretto.core.console import fail
 from stretto.core.reports import write_json
@@ -71,15 +72,7 @@ def command(
             callback=output_files.drawable,
         ),
     ] = None,
-    json_file: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--json",
-            metavar="FILE",
-            help="Results as JSON into FILE ([b]-[/]: stdout), no table.",
-            callback=output_files.writable,
-        ),
-    ] = None,
+    json_file: ResultsFile = None,
 ) -> None:
     """Run a program, and say of each call site what hides behind the computation after it.
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from stretto.core.processes import child
-from stretto.kit.topology import LEVELS, Cpu, Topology, common_level
+from stretto.core.processors import LEVELS, Cpu, Topology, common_level
 from stretto.native import build
 
 MOST_PAIRS = 5000  # up to some 100 cores all pairs are measured

@@ -6,8 +6,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from stretto.kit import topology
-from stretto.kit.topology import Topology
+from stretto.core import processors
+from stretto.core.processors import Topology
 from stretto.model import machine as machines
 from stretto.model.machine import NodeMachine
 
@@ -18,7 +18,7 @@ LINES = {"same_l3": "l3", "same_numa": "numa", "same_socket": "socket", "other_s
 
 def document(data: dict[str, Any], like: NodeMachine) -> dict[str, Any]:
     """The measured shape, caches and times between cores. All else is taken from another machine."""
-    here = topology.from_json(data["topology"])
+    here = processors.from_json(data["topology"])
     made = copy.deepcopy(like.document)
     measured = {name: times["exchange_ns"] for name, times in data["latencies"]["levels"].items()}
     found: dict[str, float] = {}

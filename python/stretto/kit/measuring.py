@@ -21,7 +21,7 @@ from stretto.bench.program import Row
 from stretto.kit import latencies, plan, situation
 from stretto.kit.plan import Job, Settings
 from stretto.kit.record import Record
-from stretto.kit.topology import Topology
+from stretto.core.processors import Topology
 from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.native.build import library_for

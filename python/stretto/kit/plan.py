@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from stretto.bench.request import OPS, Request
 from stretto.core.units import sizes_between
-from stretto.kit.topology import Cpu, Topology, common_level, spread
+from stretto.core.processors import Cpu, Topology, common_level, spread
 
 # Operations in which some rank has a block for each rank.
 OF_BLOCKS = tuple(op for op in OPS if op.startswith(("scatter", "gather", "allgather", "alltoall", "reduce_scatter")))

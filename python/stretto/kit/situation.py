@@ -11,7 +11,7 @@ from typing import Any
 
 from stretto.core import machine
 from stretto.core.units import format_size
-from stretto.kit.topology import Topology
+from stretto.core.processors import Topology
 from stretto.native import probe
 
 SHM_OF_A_RANK = 16 << 20  # what an MPI may want of /dev/shm

@@ -5,8 +5,8 @@ calls of two ranks beside the model's."""
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,22 @@ from typing import Any
 from rich.table import Table
 
 from stretto.core import machine as this_machine
+from stretto.core import processors
 from stretto.core.console import fail, out, working
 from stretto.core.processes import child
+from stretto.core.processors import Cpu
 from stretto.core.reports import write_json
 from stretto.core.units import format_size
 from stretto.model import machine as machines
 from stretto.model import node
 from stretto.model.machine import NodeMachine
 
-SYSTEM = Path("/sys/devices/system")
-CLASSES = ("same_l3", "same_numa", "same_socket", "other_socket")
+# By what two processors share at the least.
+KINDS = {"l3": "same_l3", "numa": "same_numa", "socket": "same_socket", "machine": "other_socket"}
 
 
 def command(name: str | None, json_file: Path | None) -> None:
-    processors = sorted(os.sched_getaffinity(0))
-    pairs = pairs_of(processors)
+    pairs = pairs_of(processors.read().cpus)
     if not pairs:
         fail("--calibrate: two processors are needed")
     this_machine.warn_if_busy()
@@ -54,42 +55,15 @@ def command(name: str | None, json_file: Path | None) -> None:
     out.print(calls_table(calls, nearest))
 
 
-# ---- where processors are ------------------------------------------------------------------------
-
-
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
-def places(processor: int) -> tuple[str, str, str, str]:
-    """What names the core, L3 cache, NUMA node and socket of a processor."""
-    folder = SYSTEM / f"cpu/cpu{processor}"
-    numa = next((path.name for path in folder.glob("node[0-9]*")), "")
-    return (
-        text_of(folder / "topology/thread_siblings_list"),
-        text_of(folder / "cache/index3/shared_cpu_list"),
-        numa,
-        text_of(folder / "topology/physical_package_id"),
-    )
-
-
-def pairs_of(processors: list[int]) -> dict[str, list[int]]:
+def pairs_of(cpus: Sequence[Cpu]) -> dict[str, list[int]]:
     """For each kind of distance, the first processor and the first one so far from it. The nearest
     kind comes first."""
     found: dict[str, list[int]] = {}
-    first = processors[0]
-    core, l3, numa, socket = places(first)
-    for other in processors[1:]:
-        their_core, their_l3, their_numa, their_socket = places(other)
-        if core and their_core == core:
-            continue
-        alike = (l3 == their_l3, numa == their_numa, socket == their_socket)
-        kind = CLASSES[alike.index(True)] if any(alike) else CLASSES[-1]
-        found.setdefault(kind, [first, other])
-    return {kind: found[kind] for kind in CLASSES if kind in found}
+    for other in cpus[1:]:
+        level = processors.common_level(cpus[0], other)
+        if level != "core":
+            found.setdefault(KINDS[level], [cpus[0].cpu, other.cpu])
+    return {kind: found[kind] for kind in KINDS.values() if kind in found}
 
 
 # ---- measured and modelled -----------------------------------------------------------------------
@@ -147,7 +121,7 @@ def constants_table(played: NodeMachine, measured: dict[str, Any], pairs: dict[s
     table.add_column("where")
     for name in ("file", "measured", "a flag, measured", "processors"):
         table.add_column(name, justify="right")
-    for kind in CLASSES:
+    for kind in KINDS.values():
         mine = measured.get(kind)
         cells = (f"{mine['exchange_ns']:.1f}", f"{mine['flag_ns']:.1f}") if mine else ("-", "-")
         table.add_row(kind.replace("_", " "), f"{played[kind]:.1f}", *cells, ", ".join(map(str, pairs.get(kind, []))))
