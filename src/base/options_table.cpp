@@ -12,6 +12,7 @@
 #include "base/options.hpp"
 #include "base/tuning.hpp"
 #include "base/units.hpp"
+#include "sys/hash.hpp"
 
 namespace stretto {
 namespace {
@@ -343,13 +344,13 @@ void option_spell(const Options& options, Option option, char* text, std::size_t
 }
 
 std::uint64_t options_digest(const Options& options) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a over the values' bytes
+  std::uint64_t hash = sys::kHashSeed;
   for (const OptionRow& row : kTable) {
     if (row.local) continue;
-    auto value = static_cast<std::uint64_t>(options.get(row.id));
-    for (int i = 0; i < 8; ++i, value >>= 8) hash = (hash ^ (value & 0xff)) * 0x100000001b3u;
+    const std::int64_t value = options.get(row.id);
+    hash = sys::hash(&value, sizeof value, hash);
     if (row.environment_only) continue;
-    for (const char* c = options.text(row.id); *c; ++c) hash = (hash ^ static_cast<unsigned char>(*c)) * 0x100000001b3u;
+    hash = sys::hash(options.text(row.id), std::strlen(options.text(row.id)), hash);
   }
   return hash;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tiers of a new communicator: they follow from what the members have said in exchange 1.
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 
 #include "engine/agreement.hpp"
 
@@ -17,15 +19,16 @@ void Agreement::find_tiers() {
     most_members = std::min(most_members, all_[r].tier_members);
     bindings.push(all_[r].binding);
   }
-  CommTiers& tiers = comm_->tiers;
+  void* const memory = std::malloc(sizeof(CommTiers));
+  if (bindings.failed() || memory == nullptr) std::abort();
+  CommTiers& tiers = *(comm_->tiers = new (memory) CommTiers);
   const auto find = [&](coll_shm::Tiers& found, const topo::Binding* bound) {
     return found.groups.find(bootstrap_.rank, bootstrap_.size, bound, most_members);
   };
-  if (bindings.failed()) std::abort();
   if (!find(tiers.placed, bindings.data()) && !find(tiers.placed, nullptr)) std::abort();
   if (!tiers.placed.groups.keep_rank_order() && !find(tiers.ranked, nullptr)) std::abort();
-  tiers.choice.placed = &tiers.placed;
-  tiers.choice.ranked = tiers.placed.groups.keep_rank_order() ? &tiers.placed : &tiers.ranked;
+  comm_->tier_choice.placed = &tiers.placed;
+  comm_->tier_choice.ranked = tiers.placed.groups.keep_rank_order() ? &tiers.placed : &tiers.ranked;
 }
 
 // Makes the teams of `tiers`, in blocks from that of number `first` on. Their numbers are the same
@@ -46,15 +49,17 @@ void Agreement::make_teams(coll_shm::Tiers& tiers, int first) {
       const char* const segment = process_.attachments.find(member.identity)->base;
       team->connect_tier(m, segment + member.tier_offsets[block], topo::Tier::kMostMembers);
     }
-    std::swap(comm_->tier_offsets[block], mine_.tier_offsets[block]);
+    std::swap(comm_->tiers->offsets[block], mine_.tier_offsets[block]);
   }
 }
 
 void Agreement::make_tiers() {
   find_tiers();
   const Locked locked(process_);
-  make_teams(comm_->tiers.placed, 0);
-  make_teams(comm_->tiers.ranked, topo::Tiers::kMost);
+  if (comm_->tiers != nullptr) {
+    make_teams(comm_->tiers->placed, 0);
+    make_teams(comm_->tiers->ranked, topo::Tiers::kMost);
+  }
   release_tiers(process_, mine_.tier_offsets);
 }
 

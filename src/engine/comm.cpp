@@ -63,9 +63,9 @@ Refused comm_refused(const Comm& comm) {
 }
 
 coll_shm::Members comm_members(const Comm& comm) {
-  return {comm_size(comm), comm.tiers.choice.any(), comm.tiers.choice.span_sockets()};
+  return {comm_size(comm), comm.tier_choice.any(), comm.tier_choice.span_sockets()};
 }
-void comm_keep_order(Comm& comm) { comm.tiers.choice.left_to_right = true; }
+void comm_keep_order(Comm& comm) { comm.tier_choice.left_to_right = true; }
 
 namespace {
 
@@ -90,7 +90,7 @@ shm::Progress progress_of(Status status) {
 
 // What a call of so many bytes, as rules count them, may choose from.
 coll_shm::Selection selection(const Comm& comm, Collective collective, std::uint64_t bytes) {
-  return {comm.rules.of(collective, bytes), comm.tiers.choice};
+  return {comm.rules.of(collective, bytes), comm.tier_choice};
 }
 
 // Makes one call: numbers it, notes it, runs it and reports it.

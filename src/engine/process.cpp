@@ -155,6 +155,8 @@ void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost])
 
 void destroy(Comm* comm) {
   shm::Team::destroy(comm->team);
+  if (comm->tiers != nullptr) comm->tiers->~CommTiers();
+  std::free(comm->tiers);
   comm->~Comm();
   std::free(comm);
 }
@@ -169,7 +171,7 @@ void reap(Process& process) {
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
       process.segment.block_release(comm->block_offset, layout.bytes());
-      release_tiers(process, comm->tier_offsets);
+      if (comm->tiers != nullptr) release_tiers(process, comm->tiers->offsets);
       comm->block_offset = 0;
     }
     // A lane may still hold a lease of this communicator. The lane's next user drops it.

@@ -18,22 +18,22 @@
 
 namespace stretto::engine {
 
-// What a communicator has of tiers: groups by caches and sockets, and, where these do not keep the
-// ranks' order, groups of neighbouring ranks.
+// The tiers of a communicator: groups by caches and sockets, and, where these do not keep the order
+// of ranks, groups of neighbouring ranks.
 struct CommTiers {
   static constexpr int kMost = 2 * topo::Tiers::kMost;  // of one rank
   coll_shm::Tiers placed;
   coll_shm::Tiers ranked;
-  coll_shm::TierChoice choice;
+  std::uint64_t offsets[kMost]{};  // blocks; 0: none
 };
 
 struct Comm {
   Process* process = nullptr;
   shm::Team* team = nullptr;
-  CommTiers tiers;
+  CommTiers* tiers = nullptr;        // null: there are none
+  coll_shm::TierChoice tier_choice;  // of those
   std::uint64_t block_offset = 0;
-  std::uint64_t tier_offsets[CommTiers::kMost]{};  // blocks of tiers; 0: none
-  std::uint64_t announced_bytes = 0;               // how much of our segment all members have mapped
+  std::uint64_t announced_bytes = 0;  // how much of our segment all members have mapped
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
   bool types_told = false;  // the user has been warned of datatypes that do not match

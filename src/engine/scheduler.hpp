@@ -71,12 +71,12 @@ class Scheduler {
   // From now on messages to the members of `node`, which have these ranks, go over shared memory.
   // All of these members must call it, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
+  // Whether this member takes its node's messages to other nodes, in calls whose root is elsewhere.
+  [[nodiscard]] bool leads_node(int rank) const;
   // Short messages to other nodes go by connections of this communicator, if its members agree to
   // that. They do so in call number `call`, or in a later one in which all ranks wait for one
   // another. `call` and `opening` are the same on all members, and what `opening` points to must
   // stay. If it names no addresses, they are found when the members agree.
-  // Whether this member takes its node's messages to other nodes, in calls whose root is elsewhere.
-  [[nodiscard]] bool leads_node(int rank) const;
   void connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening);
   // Whether a reduction must combine from left to right in rank order. `rounds`: its
   // result depends on the order.

@@ -5,7 +5,6 @@
 #include <climits>
 #include <cstdlib>
 
-#include "mpi/lifecycle.hpp"
 #include "mpi/operations.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/serve.hpp"
@@ -125,7 +124,7 @@ bool is_commutative(const Combining& combining, MPI_Op op) {
 // The way of a reduction that may return early. Its ranks combine in the order of the nodes.
 template <class Route>
 Overlap* overlap_of(Route route, Call& call, const KernelArgs& vector, const KernelOp& reduction) {
-  const bool keeps_order = reduction.rounds && world().reproducible == ReproducibleChoice::rank;
+  const bool keeps_order = reduction.rounds && call.state->reproducible == ReproducibleChoice::rank;
   return keeps_order ? nullptr : overlap_of(route, call, vector.bytes);
 }
 

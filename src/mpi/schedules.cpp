@@ -165,7 +165,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
           {state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1},
           job()->rules))
     std::abort();  // as with the memory below
-  if (world().reproducible == ReproducibleChoice::rank) selector.keep_order();
+  if (state.reproducible == ReproducibleChoice::rank) selector.keep_order();
   std::uint32_t open = selector.open();
   const bool overlaps = nodes > 1 && job()->overlap_bytes != 0;
   if (open == 0 && !overlaps) return nullptr;

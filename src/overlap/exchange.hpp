@@ -32,6 +32,9 @@ struct Incoming {
   // result is what the buffer gets and what goes on. Null: it stays as it is.
   const char* own = nullptr;
   bool to_buffer = true;  // false: it only goes on. Then `range` has a length, but no place.
+
+  // It comes to memory of the driver first, because it goes on, or is combined.
+  [[nodiscard]] bool is_staged() const { return forward_to >= 0 || own != nullptr; }
 };
 
 // Elements are dense. The driver's thread calls it.

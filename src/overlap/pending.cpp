@@ -76,8 +76,7 @@ bool Pending::copy_what_goes(const Exchange& call) {
   for (std::size_t i = 0; i < call.send_count; ++i) bytes += call.sends[i].bytes;
   for (const Receive& receive : receives_) {
     const Incoming& what = receive.what;
-    bytes += (what.forward_to >= 0 || what.own != nullptr ? what.range.bytes : 0) +
-             (what.own != nullptr ? what.range.bytes : 0);
+    bytes += (what.is_staged() ? what.range.bytes : 0) + (what.own != nullptr ? what.range.bytes : 0);
   }
   if (bytes > copy_bytes_) {
     PrivateHeap::release(copy_, copy_bytes_);
@@ -90,7 +89,7 @@ bool Pending::copy_what_goes(const Exchange& call) {
     std::memcpy(to, call.sends[i].data, call.sends[i].bytes);
   for (Receive& receive : receives_) {
     const Incoming& what = receive.what;
-    if (what.forward_to < 0 && what.own == nullptr) continue;
+    if (!what.is_staged()) continue;
     receive.staged = to;
     to += what.range.bytes;
     if (what.own == nullptr) continue;

@@ -117,6 +117,7 @@ class Pending {
   void one_less();
   void pass_on(Receive& receive);
   void note_wanted(Receive& receive);
+  [[nodiscard]] bool fills_unit(const Incoming& what, std::uint64_t at) const;
   void show_touch();
   void teach_waits(Sites::Site* site, std::uint64_t origin_ns) const;
   void note_failure(Status status, const transport::Lost& lost);

@@ -38,6 +38,12 @@ void Pending::bring_home(const UnitRun& run) {
   if (touches_.oldest() != nullptr && touches_.end(is_home, sys::now_ns())) show_touch();
 }
 
+// Whether some of it belongs to the unit at this offset of the buffer.
+bool Pending::fills_unit(const Incoming& what, std::uint64_t at) const {
+  const Block& range = what.range;
+  return what.to_buffer && range.offset < at + layout_.unit_bytes() && at < range.offset + range.bytes;
+}
+
 // The oldest wait of a thread for a page.
 void Pending::show_touch() {
   const Touches::Touch* const touch = touches_.oldest();
@@ -45,10 +51,8 @@ void Pending::show_touch() {
   const std::uint64_t at = layout_.offset() + touch->at;
   int peer = -1;
   for (const Receive& receive : receives_) {
-    const Block& range = receive.what.range;
-    if (!receive.what.to_buffer) continue;
-    const bool is_there = range.offset < at + layout_.unit_bytes() && at < range.offset + range.bytes;
-    if (is_there && receive.handle->arrived_bytes.load(std::memory_order_acquire) < range.bytes)
+    const std::uint64_t bytes = receive.what.range.bytes;
+    if (fills_unit(receive.what, at) && receive.handle->arrived_bytes.load(std::memory_order_acquire) < bytes)
       peer = receive.what.peer;
   }
   note_.touched(touch->since_ns, peer);
@@ -164,9 +168,7 @@ void Pending::wanted(std::uint64_t offset) {
   if (touches_.begin(offset, sys::now_ns())) show_touch();
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {
-    if (!receive.what.to_buffer) continue;
-    const std::uint64_t unit_end = at + layout_.unit_bytes();
-    if (receive.what.range.offset >= unit_end || at >= receive.what.range.offset + receive.what.range.bytes) continue;
+    if (!fills_unit(receive.what, at)) continue;
     const std::uint64_t from = at > receive.what.range.offset ? at - receive.what.range.offset : 0;
     const bool is_coming = receive.hurried && from >= receive.asked && from < receive.reached + kAheadBytes;
     if (is_coming) continue;

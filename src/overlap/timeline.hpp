@@ -33,13 +33,9 @@ class Timeline {
 
  private:
   void fold() {
-    for (std::size_t i = 0; i < kBins; ++i) {
-      const Bin more = i % 2 != 0 ? bins_[i] : Bin{};
-      Bin& into = bins_[i / 2];
-      if (i % 2 == 0) into = bins_[i];
-      into.in_call_ns += more.in_call_ns;
-      into.late_ns += more.late_ns;
-      into.waited_ns += more.waited_ns;
+    for (std::size_t i = 0; i < kBins / 2; ++i) {
+      const Bin &one = bins_[2 * i], &next = bins_[2 * i + 1];
+      bins_[i] = {one.in_call_ns + next.in_call_ns, one.late_ns + next.late_ns, one.waited_ns + next.waited_ns};
     }
     std::fill(bins_ + kBins / 2, bins_ + kBins, Bin{});
     used_ = (used_ + 1) / 2;

@@ -5,6 +5,7 @@
 
 #include "sys/cpu_set.hpp"
 #include "sys/fault.hpp"
+#include "sys/hash.hpp"
 #include "sys/sys.hpp"
 
 #if defined(__x86_64__)
@@ -30,7 +31,7 @@ bool affinity(unsigned* count, std::uint64_t* mask_hash) {
   unsigned bits = 0;
   for (std::size_t i = 0; i < words; ++i) bits += static_cast<unsigned>(__builtin_popcountll(mask->words[i]));
   *count = bits;
-  *mask_hash = detail::hash(mask->words, words * sizeof mask->words[0]);
+  *mask_hash = hash(mask->words, words * sizeof mask->words[0]);
   return bits != 0;
 }
 

@@ -61,12 +61,4 @@ struct Mask {
   std::uint64_t words[kMaskWords];
 };
 
-// The hash FNV-1a.
-constexpr std::uint64_t kHashSeed = 0xcbf29ce484222325u;
-inline std::uint64_t hash(const void* data, std::size_t bytes, std::uint64_t seed = kHashSeed) {
-  const auto* byte = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < bytes; ++i) seed = (seed ^ byte[i]) * 0x100000001b3u;
-  return seed;
-}
-
 }  // namespace stretto::sys::detail

@@ -12,6 +12,7 @@
 
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
+#include "sys/hash.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::sys {
@@ -105,7 +106,7 @@ std::uint64_t host_id() {
   std::size_t bytes = 0;
   if (detail::read_small_file("/proc/sys/kernel/random/boot_id", text, sizeof text, &bytes) != 0 || bytes == 0)
     return 0;
-  return detail::hash(text, bytes);
+  return hash(text, bytes);
 }
 
 void host_name(char* name, std::size_t capacity) {

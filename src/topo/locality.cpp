@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topo/locality.hpp"
 
+#include <cstring>
+
+#include "sys/hash.hpp"
 #include "topo/numbering.hpp"
 
 namespace stretto::topo {
 namespace {
 
 std::uint64_t hash(const char* name) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (; *name; ++name) hash = (hash ^ static_cast<unsigned char>(*name)) * 0x100000001b3u;
+  const std::uint64_t hash = sys::hash(name, std::strlen(name));
   return hash == 0 ? 1 : hash;
 }
 

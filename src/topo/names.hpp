@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/array.hpp"
+#include "sys/hash.hpp"
 
 namespace stretto::topo {
 
@@ -37,8 +38,7 @@ class Names {
 
  private:
   [[nodiscard]] std::size_t place(const char* text, std::size_t length) const {
-    std::uint64_t hash = 0xcbf29ce484222325u;
-    for (std::size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 0x100000001b3u;
+    const std::uint64_t hash = sys::hash(text, length);
     const std::size_t mask = places_.size() - 1;
     std::size_t i = (hash ^ hash >> 29) & mask;
     while (places_[i] >= 0 && !same(places_[i], text, length)) i = (i + 1) & mask;

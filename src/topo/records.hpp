@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "base/bootstrap.hpp"
+#include "sys/hash.hpp"
 #include "topo/numbering.hpp"
 
 namespace stretto::topo {
@@ -60,11 +61,9 @@ class Records {
 
  private:
   static std::uint64_t hash(const Record& record) {
-    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, and a last step that mixes all bits
-    const auto* const bytes = reinterpret_cast<const unsigned char*>(&record);
-    for (std::size_t i = 0; i < sizeof record; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
+    const std::uint64_t hash = sys::hash(&record, sizeof record);
+    const std::uint64_t mixed = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
+    return mixed ^ mixed >> 29;
   }
 
   Array<int> of_;  // the number of each rank's record

@@ -7,8 +7,7 @@ import pytest
 
 FULL, QUICK = 100_000, 5_000
 # Two runs may differ by chance by an arena of malloc, a page table, and the segment's first pages.
-# A hundred communicators at once hold 2.3 MiB.
-RESIDENT_KIB, DESCRIPTORS, MAPPINGS = 2560, 2, 8
+RESIDENT_KIB, DESCRIPTORS, MAPPINGS = 2048, 2, 8
 
 
 def _growth(result):

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How much the peers may send now: the receiver's side of flow control.
 //
-// Receives of a driver have little more than a *window* of bytes under way, as much as comes in a
-// few milliseconds. So little waits in the network before what is asked for next, and the
-// receiver decides from whom that comes. Without it, all sources would fill the receiver's link,
-// and the first bytes of a late one would come after all the others' data.
+// Receives of a driver have at most about two *windows* of bytes under way. A window is as much as
+// comes in a few milliseconds. So little waits in the network before what is asked for next, and
+// the receiver decides from whom that comes. Without it, all sources would fill the receiver's
+// link, and the first bytes of a late one would come after all the others' data.
 //
 //   - With its ask, a receive grants its first bytes: what is first in its order, at least 4 KiB.
 //     They are not counted against the window, but fill it.
