@@ -16,7 +16,8 @@ TAKEN = {"command": "stretto it", "taken": {"commit": "abc", "date": "2026-01-02
 
 
 @pytest.fixture
-def figures() -> ModuleType:
+def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(SCRIPT.parent)
     spec = importlib.util.spec_from_file_location("figures", SCRIPT)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
