@@ -96,7 +96,8 @@ void Agreement::prepare() {
   const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
   void* const memory = std::malloc(sizeof(Comm));
   if (memory) comm_ = new (memory) Comm;
-  if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
+  if (comm_ && process_.lanes.open_first())
+    mine_.block_offset = process_.segment.block_allocate(layout.bytes(), layout.backed_bytes());
   const bool reserved = mine_.block_offset != 0 && reserve_tiers();
   const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
   mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;

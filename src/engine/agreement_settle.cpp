@@ -32,6 +32,12 @@ std::uint64_t allocate_ring(void* context, std::size_t bytes) {
   return 0;
 }
 
+bool back_ring(void* context, std::uint64_t offset, std::size_t bytes) {
+  Process& process = *static_cast<Comm*>(context)->process;
+  const Locked locked(process);
+  return process.segment.block_back(offset, bytes);
+}
+
 }  // namespace
 
 // Sets up the communicator by the members' words.
@@ -55,7 +61,7 @@ void Agreement::settle() {
   }
   comm_->team->settle(all_[0].instance, wait_policy(process_, crowded_), fragments);
   comm_->announced_bytes = mine_.segment_bytes;
-  comm_->team->move_to({process_.segment.base(), comm_, allocate_ring});
+  comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, back_ring});
   comm_->team->far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, crowded_));
   if (comm_->collectives == 0) return;

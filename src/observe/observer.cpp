@@ -26,7 +26,7 @@ Attached Observer::view(const char* base, std::size_t bytes) {
   if (header().layout_version != shm::kLayoutVersion) return Attached::other_layout;
   const std::uint64_t table = ledger().activity.table.load_acquire();  // pairs with process_info_put
   process_info_ = {};
-  return table != 0 && process_info_read({base_, backed_bytes(), table}, &process_info_) ? Attached::ok
+  return table != 0 && process_info_read({base_, blocks_end(), table}, &process_info_) ? Attached::ok
                                                                                          : Attached::other_file;
 }
 
@@ -36,9 +36,9 @@ void Observer::detach() {
   mapped_ = false;
 }
 
-std::uint64_t Observer::backed_bytes() const {
-  const std::uint64_t backed = ledger().activity.backed_bytes.load_acquire();
-  return backed < bytes_ ? backed : bytes_;
+std::uint64_t Observer::blocks_end() const {
+  const std::uint64_t end = ledger().activity.blocks_end.load_acquire();
+  return end < bytes_ ? end : bytes_;
 }
 
 bool Observer::latest(shm::NoteCopy* note) const {
@@ -51,7 +51,7 @@ bool Observer::latest(shm::NoteCopy* note) const {
 // meanwhile still names the next one. Its block may then belong to another communicator: the line
 // shows that one's generation, or none.
 bool Observer::read(std::uint64_t* at, Membership* membership) const {
-  const std::uint64_t most = backed_bytes();
+  const std::uint64_t most = blocks_end();
   if (*at == 0 || *at % shm::kLineBytes != 0 || *at > most || most - *at < sizeof(shm::ProgressLine)) return false;
   const auto& line = *reinterpret_cast<const shm::ProgressLine*>(base_ + *at);
   const std::uint64_t call = line.call.load_acquire();

@@ -67,7 +67,7 @@ class Observer {
   void communicators(Each each) const {
     std::uint64_t at = ledger().activity.communicators.load_acquire();
     Membership membership;
-    for (std::uint64_t most = backed_bytes() / sizeof(shm::ProgressLine); most != 0 && read(&at, &membership); --most) {
+    for (std::uint64_t most = blocks_end() / sizeof(shm::ProgressLine); most != 0 && read(&at, &membership); --most) {
       if ((membership.generation & 1) != 0) each(membership);
     }
   }
@@ -77,7 +77,7 @@ class Observer {
   [[nodiscard]] const shm::Ledger& ledger() const {
     return *reinterpret_cast<const shm::Ledger*>(base_ + shm::Segment::kLedgerOffset);
   }
-  [[nodiscard]] std::uint64_t backed_bytes() const;
+  [[nodiscard]] std::uint64_t blocks_end() const;
   bool read(std::uint64_t* at, Membership* membership) const;
 
   const char* base_ = nullptr;

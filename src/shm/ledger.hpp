@@ -47,7 +47,7 @@ struct alignas(kLineBytes) Activity {
   Atomic<std::uint64_t> communicators;
   // Offset of the key-value table that says who this process is. 0: none yet.
   Atomic<std::uint64_t> table;
-  Atomic<std::uint64_t> backed_bytes;  // the control lines lie below
+  Atomic<std::uint64_t> blocks_end;  // the control lines lie below
 };
 
 struct Ledger {

@@ -5,10 +5,10 @@
 // A communicator costs every member one block of control lines in its own segment:
 //
 //   board           ring of records that all other members read, in order
-//   channel[d]      ring of records that member d alone reads, in order; one per member
 //   ack[s]          how far this member has read the board of member s and the channel from s to it
 //   progress line   the call this member is in, for peers that wait for long (call_check.hpp)
 //   descriptors     what it says about its last two calls, where calls are matched first
+//   channel[d]      ring of records that member d alone reads, in order; one per member
 //
 // A record describes one fragment of a message. Its payload lies in the record itself or in a slot
 // of the writer's segment. Or a record publishes a whole message for single copy. Readers copy that
@@ -33,6 +33,14 @@
 // The new owner stores generation 0 before it resets the counters. A reader loads the counter first
 // (acquire) and the generation second. So it never takes a counter of the new instance for one of
 // the old [acked_by].
+//
+// Channels. A channel has its place in the block from the start, but no memory until its writer first
+// has something for that reader. The writer then backs the place with memory and clears the ring's
+// sequences. It stores the ring's place in `channel_ring` of the reader's ack line, and then, with
+// release, the instance of its block in `channel_opened` [Team::open]. The reader looks there while
+// it knows no ring [InQueue::open]. It never looks at a place without memory: that would take memory
+// as well, or end the process. A later owner of the block has another instance, so its channel is
+// not taken for ours.
 //
 // Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
 // records as it has. If the readers are long in coming, and the message lies in records, the writer
@@ -133,6 +141,9 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> ready;
   Moved board_moved;    // this member's own board
   Moved channel_moved;  // its channel to the member this line belongs to
+  // That channel, once it is there: the instance of this block. Another word: it is not there yet.
+  Atomic<std::uint64_t> channel_opened;
+  Atomic<std::uint64_t> channel_ring;  // as Moved::ring
 };
 static_assert(sizeof(Ack) == kLineBytes);
 
@@ -230,7 +241,7 @@ constexpr std::size_t rings_bytes(unsigned size) {
 
 // Members with different builds of the library must not meet. The layout version depends on all
 // that peers rely on.
-inline constexpr std::uint32_t kProtocol = 12;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 13;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords},
@@ -248,16 +259,17 @@ struct BlockLayout {
   bool tier = false;
   [[nodiscard]] constexpr unsigned records() const { return tier ? kLeastRecords : queue_records(size); }
   [[nodiscard]] constexpr unsigned channels() const { return tier ? 1 : size; }
+  [[nodiscard]] constexpr std::size_t ring_bytes() const { return records() * sizeof(Record); }
   [[nodiscard]] constexpr std::size_t board() const { return 0; }
-  [[nodiscard]] constexpr std::size_t channel(unsigned member) const {
-    return (1 + static_cast<std::size_t>(member)) * records() * sizeof(Record);
-  }
-  [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return channel(channels()) + member * sizeof(Ack); }
+  [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return ring_bytes() + member * sizeof(Ack); }
   [[nodiscard]] constexpr std::size_t progress_line() const { return ack(size); }
   [[nodiscard]] constexpr std::size_t call_descriptors() const { return progress_line() + sizeof(ProgressLine); }
-  [[nodiscard]] constexpr std::size_t bytes() const {
-    return tier ? ack(size) : call_descriptors() + kCallDescriptors * sizeof(Note);
+  [[nodiscard]] constexpr std::size_t channel(unsigned member) const {
+    return (tier ? ack(size) : call_descriptors() + kCallDescriptors * sizeof(Note)) + member * ring_bytes();
   }
+  [[nodiscard]] constexpr std::size_t bytes() const { return channel(channels()); }
+  // So much of it has memory from the start. Channels follow.
+  [[nodiscard]] constexpr std::size_t backed_bytes() const { return channel(tier ? channels() : 0); }
 };
 
 }  // namespace stretto::shm

@@ -23,6 +23,8 @@ Record* claim(Call& call, OutQueue& queue) {
   const std::uint64_t acked = queue.acked;
   Record* const record = call.team().claim(queue);
   if (queue.acked != acked) heed_leavers(call, queue);
+  if (record == nullptr && queue.records == 0) [[unlikely]]
+    call.fail(Status::no_memory);
   return record;
 }
 
@@ -174,7 +176,7 @@ bool Reader::look(Call& call, InQueue& queue) {
     return true;
   }
   const bool in_slot = record->kind() == RecordKind::slot;
-  data_ = in_slot ? queue.segment + record->slot_offset : record->payload;
+  data_ = in_slot ? queue.slot(record) : record->payload;
   bytes_ = record->fragment_bytes;
   call.account(bytes_, in_slot ? Path::cico : Path::inlined);
   if (bytes_ == 0) take(queue, 0);

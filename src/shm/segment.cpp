@@ -13,7 +13,7 @@ namespace stretto::shm {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kGrowBytes = 64 << 10;  // the blocks area is backed in steps of this
+constexpr std::size_t kGrowBytes = 64 << 10;  // steps in which observers and core dumps learn of the blocks area
 // Peers map so much of the blocks area, and so many times as much whenever that is too little. So
 // all their mappings of a segment together are not much longer than the last one.
 constexpr std::size_t kLeastBlocksBytes = 1 << 20;
@@ -107,14 +107,14 @@ Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
   fd_ = fd;
   file_ = sys::file_id(fd);
   identity_ = identity;
-  blocks_ = next_ = reserved_ = blocks;
+  blocks_ = next_ = reached_ = blocks;
   sys::dump_pages(base_ + kLanesOffset, bytes_ - kLanesOffset, false);
   auto* header = reinterpret_cast<SegmentHeader*>(base_);
   header->identity = identity;
   header->layout_version = kLayoutVersion;
   header->pid = static_cast<std::uint32_t>(sys::process_id());
   header->magic = kSegmentMagic;
-  ledger().activity.backed_bytes.store_release(reserved_);
+  ledger().activity.blocks_end.store_release(reached_);
   if constexpr (kOneMapping) announce(base_);
   return Status::ok;
 }
@@ -137,27 +137,39 @@ Status Segment::reserve_lane(std::uint64_t offset, std::size_t bytes) {
   return Status::ok;
 }
 
-std::uint64_t Segment::grow(std::size_t bytes) {
-  const std::uint64_t end = next_ + bytes;
+bool Segment::block_back(std::uint64_t offset, std::size_t bytes) {
+  const std::uint64_t first = (offset - blocks_) / kPageBytes, last = (offset - blocks_ + bytes - 1) / kPageBytes;
+  if (!backed_.resize(last / 64 + 1 > backed_.size() ? last / 64 + 1 : backed_.size(), 0)) return false;
+  const auto bit = [](std::uint64_t page) { return std::uint64_t{1} << page % 64; };
+  bool all = true;
+  for (std::uint64_t page = first; page <= last; ++page) all = all && (backed_[page / 64] & bit(page)) != 0;
+  if (all) return true;
+  if (reserve(blocks_ + first * kPageBytes, (last + 1 - first) * kPageBytes) != 0) return false;
+  for (std::uint64_t page = first; page <= last; ++page) backed_[page / 64] |= bit(page);
+  return true;
+}
+
+std::uint64_t Segment::grow(std::size_t bytes, std::size_t backed) {
+  const std::uint64_t offset = next_, end = offset + bytes;
   if (end > bytes_) return 0;
-  if (end > reserved_) {
-    std::uint64_t target = round_up(end, kGrowBytes);
-    if (target > bytes_) target = bytes_;
-    if (reserve(reserved_, target - reserved_) != 0) return 0;
-    sys::dump_pages(base_ + reserved_, target - reserved_, true);
-    reserved_ = target;
-    ledger().activity.backed_bytes.store_release(reserved_);
+  if (!block_back(offset, backed)) return 0;
+  std::uint64_t target = round_up(end, kGrowBytes);
+  if (target > bytes_) target = bytes_;
+  if (target > reached_) {
+    sys::dump_pages(base_ + reached_, target - reached_, true);
+    reached_ = target;
+    ledger().activity.blocks_end.store_release(reached_);
   }
-  const std::uint64_t offset = next_;
   next_ = end;
   return offset;
 }
 
-std::uint64_t Segment::block_allocate(std::size_t bytes) {
+std::uint64_t Segment::block_allocate(std::size_t bytes, std::size_t backed) {
   const SizeClass size(bytes);
   std::uint64_t& first = free_[size.index];
   const std::uint64_t offset = first;
-  if (offset == 0) return grow(size.bytes);
+  if (offset == 0) return grow(size.bytes, backed == bytes ? size.bytes : backed);
+  if (!block_back(offset, backed)) return 0;
   std::memcpy(&first, base_ + offset, sizeof first);
   return offset;
 }

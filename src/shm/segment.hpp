@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/array.hpp"
 #include "base/status.hpp"
 #include "shm/deferred.hpp"
 #include "shm/journal.hpp"
@@ -64,15 +65,19 @@ class Segment {
                                                    (kDeferredOffset - kNotesOffset));
   }
 
-  // A zeroed block of at least `bytes` bytes, as an offset. 0: there is no room.
-  std::uint64_t block_allocate(std::size_t bytes);
+  // A block of at least `bytes` bytes, as an offset. 0: there is no room. The first `backed` bytes
+  // of it have memory, the rest has an address only.
+  std::uint64_t block_allocate(std::size_t bytes, std::size_t backed);
+  std::uint64_t block_allocate(std::size_t bytes) { return block_allocate(bytes, bytes); }
+  // Backs a part of a block. Its pages stay with the segment. False: there is no memory.
+  bool block_back(std::uint64_t offset, std::size_t bytes);
   void block_release(std::uint64_t offset, std::size_t bytes);
 
   static constexpr unsigned kStepsPerDoubling = 16;  // of block sizes
 
  private:
   static constexpr unsigned kClasses = 40 * kStepsPerDoubling;  // up to 64 TiB
-  std::uint64_t grow(std::size_t bytes);
+  std::uint64_t grow(std::size_t bytes, std::size_t backed);
   // Backs a part of the file with pages. EBADF: the descriptor leads to another file by now.
   int reserve(std::uint64_t offset, std::size_t bytes);
 
@@ -81,9 +86,10 @@ class Segment {
   int fd_ = -1;
   sys::FileId file_;
   std::uint64_t identity_ = 0;
-  std::uint64_t blocks_ = 0;    // where their area begins
-  std::uint64_t next_ = 0;      // the first byte never handed out
-  std::uint64_t reserved_ = 0;  // the blocks area is backed up to here
+  std::uint64_t blocks_ = 0;     // where their area begins
+  std::uint64_t next_ = 0;       // the first byte never handed out
+  std::uint64_t reached_ = 0;    // blocks lie below; it grows by more than a block
+  Array<std::uint64_t> backed_;  // a bit for each page of the blocks area
   // heads of lists; a free block's first word is the next block's offset
   std::uint64_t free_[kClasses]{};
 };

@@ -13,8 +13,13 @@ namespace stretto::shm {
 
 namespace {
 
-// Where a tier's members would read channels that they do not have.
+// Where channels are read that their writers have not made, or that a tier's members do not have.
 constinit const Record kUnwritten{};
+
+void clear_ring(char* ring, const BlockLayout& layout) {
+  auto* const records = reinterpret_cast<Record*>(ring);
+  for (unsigned i = 0; i < layout.records(); ++i) records[i].sequence.store_relaxed(0);
+}
 
 // The new owner of a block that may have served another communicator resets it: generation first,
 // see lines.hpp.
@@ -31,12 +36,11 @@ void reset_block(char* block, int rank, const BlockLayout& layout, std::uint64_t
     ack->left.store_release(0);
     ack->ready.store_release(0);
     for (Moved* moved : {&ack->board_moved, &ack->channel_moved}) moved->at.store_release(0);
+    ack->channel_opened.store_release(0);
     ack->generation.store_release(instance);
   }
-  auto* records = reinterpret_cast<Record*>(block);
-  const std::size_t count = layout.ack(0) / sizeof(Record);
-  for (std::size_t i = 0; i < count; ++i) records[i].sequence.store_relaxed(0);
-  if (layout.tier) return;
+  clear_ring(block + layout.board(), layout);
+  if (layout.tier) return clear_ring(block + layout.channel(0), layout);
   auto* progress_line = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
   progress_line->generation.store_release(0);
   progress_line->call.store_release(ProgressLine::kEnded);
@@ -66,18 +70,21 @@ bool Team::allocate(int rank, int size, Lanes* lanes) {
   return true;
 }
 
-// Where this rank's lines are. A tier's members have a channel to the first one only.
+// Where this rank's lines are. A tier's members have a channel to the first one only, and have it
+// from the start.
 void Team::lay_out(const BlockLayout& layout, char* block) {
+  block_ = block;
   board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody};
   for (int r = 0; r < size_; ++r) {
     Member& member = members_[r];
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
-    if (static_cast<unsigned>(r) < layout.channels())
-      member.to = {reinterpret_cast<Record*>(block + layout.channel(r)), layout.records(), r};
+    member.to.reader = r;
+    if (layout.tier && r == 0) member.to = {reinterpret_cast<Record*>(block + layout.channel(0)), layout.records(), r};
     member.board.ack = &ack->board;
     member.channel.ack = &ack->channel;
     member.mine = ack;
     member.board.writer = member.channel.writer = r;
+    member.board.from = member.channel.from = &member;
   }
 }
 
@@ -92,6 +99,7 @@ Team* Team::create(int rank, int size, std::uint64_t instance, char* block, Lane
   const BlockLayout layout{static_cast<unsigned>(size)};
   reset_block(block, rank, layout, instance);
   team->lay_out(layout, block);
+  team->instance_ = instance;
   team->progress_line_ = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
   team->call_descriptors_ = reinterpret_cast<Note*>(block + layout.call_descriptors());
   return team;
@@ -132,7 +140,7 @@ void Team::settle_tier() {
 void Team::connect_tier(int member, const char* block, unsigned most_members) {
   const Member& known = whole_->members_[ranks_[member]];
   Member& m = members_[member];
-  connect_queues(m, {most_members, true}, known.board.segment, block);
+  connect_queues(m, {most_members, true}, known.segment, block);
   m.instance = known.instance;
   m.pid = known.pid;
   m.started = known.started;
@@ -154,10 +162,10 @@ void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments 
 void Team::connect_queues(Member& m, const BlockLayout& layout, const char* segment, const char* block) {
   m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
   m.board.records = layout.records();
-  m.board.segment = m.channel.segment = segment;
+  m.segment = segment;
   const auto rank = static_cast<unsigned>(rank_);
-  const bool has_channel = rank < layout.channels();
-  m.channel.ring = has_channel ? reinterpret_cast<const Record*>(block + layout.channel(rank)) : &kUnwritten;
+  const bool has_channel = layout.tier && rank == 0;
+  m.channel.ring = has_channel ? reinterpret_cast<const Record*>(block + layout.channel(0)) : &kUnwritten;
   m.channel.records = has_channel ? layout.records() : 1;
   m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank));
 }
@@ -370,6 +378,36 @@ bool Team::make_room(OutQueue& queue) {
   return true;
 }
 
+bool Team::has_room(OutQueue& queue) {
+  if (queue.records == 0 && !open(queue)) return false;
+  return queue.written - refresh(queue) < queue.records;
+}
+
+// Makes a channel: see lines.hpp.
+bool Team::open(OutQueue& queue) {
+  const BlockLayout layout{static_cast<unsigned>(size_)};
+  char* const ring = block_ + layout.channel(static_cast<unsigned>(queue.reader));
+  const auto offset = static_cast<std::uint64_t>(ring - memory_.segment);
+  if (memory_.back != nullptr && !memory_.back(memory_.context, offset, layout.ring_bytes())) return false;
+  clear_ring(ring, layout);
+  queue.ring = reinterpret_cast<Record*>(ring);
+  queue.records = layout.records();
+  Ack& line = *members_[queue.reader].mine;
+  line.channel_ring.store_release(offset << 8 | static_cast<unsigned>(std::countr_zero(queue.records)));
+  line.channel_opened.store_release(instance_);  // pairs with InQueue::open
+  return true;
+}
+
+bool InQueue::open() {
+  const Ack& line = *from->ack;
+  if (line.channel_opened.load_acquire() != from->instance || ring != &kUnwritten || this != &from->channel)
+    return false;
+  const std::uint64_t word = line.channel_ring.load_acquire();
+  ring = reinterpret_cast<const Record*>(from->segment + (word >> 8));
+  records = 1u << (word & 0xff);
+  return true;
+}
+
 bool Team::follow(InQueue& queue) {
   const Member& m = members_[queue.writer];
   return follow(queue, m, &queue == &m.board ? m.ack->board_moved : m.ack->channel_moved);
@@ -394,7 +432,7 @@ bool Team::follow_itself() {
 bool Team::follow(InQueue& queue, const Member& writer, const Moved& moved) {
   if (moved.at.load_acquire() != queue.read + 1) return false;  // pairs with make_room
   const std::uint64_t ring = moved.ring.load_acquire();
-  const auto* const place = reinterpret_cast<const Record*>(queue.segment + (ring >> 8));
+  const auto* const place = reinterpret_cast<const Record*>(writer.segment + (ring >> 8));
   // Asked last: the line may be another communicator's by now, and say anything.
   if (place == queue.ring || !writer.is_here()) return false;
   queue.ring = place;

@@ -48,19 +48,24 @@ struct OutQueue {
 // A ring of records of a peer that this rank reads.
 struct InQueue {
   const Record* ring = nullptr;
-  unsigned records = 0;
-  const char* segment = nullptr;  // base of the writer's segment, for slots
+  unsigned records = 0;  // 1: the writer has not made the ring yet, and may never do so
+  int writer = -1;
   Atomic<std::uint64_t>* ack = nullptr;
   std::uint64_t read = 0;  // records read so far
-  int writer = -1;
+  const Member* from = nullptr;
 
   [[nodiscard]] const Record* place(unsigned ahead) const { return ring + ((read + ahead) & (records - 1)); }
   // The record after `ahead` others, if it has been published.
-  [[nodiscard]] const Record* peek(unsigned ahead = 0) const {
+  [[nodiscard]] const Record* peek(unsigned ahead = 0) {
     const Record* record = place(ahead);
     // Pairs with Team::publish.
-    return record->sequence.load_acquire() == read + ahead + 1 ? record : nullptr;
+    if (record->sequence.load_acquire() == read + ahead + 1) return record;
+    return records == 1 && open() ? peek(ahead) : nullptr;
   }
+  // Looks for the ring. False: the writer has not made it yet.
+  bool open();
+  // What a record of kind slot points at.
+  [[nodiscard]] inline const char* slot(const Record* record) const;
   // For a rank that waits for the record after `ahead` others of a message in records. Its second
   // line and the next records come while its first line does. The writer takes a line back that it
   // has not finished. That costs less than a miss after the wait. The number of lines is always the
@@ -78,18 +83,23 @@ struct InQueue {
   void consume(unsigned count = 1) { ack->store_release(read += count); }
 };
 
-// Memory of this process's segment for queues that move, as offsets. 0: there is none.
+// Memory of this process's segment for queues.
 struct RingMemory {
   char* segment = nullptr;
   void* context = nullptr;
+  // For a queue that moves, as an offset. 0: there is none.
   std::uint64_t (*allocate)(void* context, std::size_t bytes) = nullptr;
+  // Backs a place in the communicator's block. False: there is no memory. Null: all places are
+  // backed.
+  bool (*back)(void* context, std::uint64_t offset, std::size_t bytes) = nullptr;
 };
 
 // One member as this rank sees it. For the rank itself only the queues that it writes are set.
 struct Member {
   InQueue board;
   InQueue channel;
-  OutQueue to;                 // our channel to that member
+  OutQueue to;  // our channel to that member; it has no records until we write to it
+  const char* segment = nullptr;
   const Ack* ack = nullptr;    // that member's ack line for what we write
   std::uint64_t instance = 0;  // the instance that the line has as long as the member has not left
   Ack* mine = nullptr;         // our ack line for what it writes
@@ -107,7 +117,9 @@ struct Member {
   [[nodiscard]] bool is_here() const { return ack->generation.load_acquire() == instance; }
 };
 
-// A message on its way out or in: see message.hpp. Kept per member so that no call allocates.
+inline const char* InQueue::slot(const Record* record) const { return from->segment + record->slot_offset; }
+
+// A message on its way out or in: see message.hpp.
 struct MessageState;
 
 // Why messages do not go by single copy, or not any more.
@@ -205,9 +217,10 @@ class Team {
     return wanted < fragments_.most ? static_cast<std::size_t>(wanted) : fragments_.most;
   }
 
-  // The record to fill next. Null: readers have not left it.
+  // The record to fill next. Null: readers have not left it, or there is no memory for the queue,
+  // which then has no records.
   Record* claim(OutQueue& queue) {
-    if (queue.written - queue.acked >= queue.records && queue.written - refresh(queue) >= queue.records) return nullptr;
+    if (queue.written - queue.acked >= queue.records && !has_room(queue)) return nullptr;
     return queue.ring + (queue.written & (queue.records - 1));
   }
   // Asks the readers of one of our queues how far they are.
@@ -344,6 +357,8 @@ class Team {
   bool make_room_itself();
   bool follow_itself();
   bool make_room(OutQueue& queue);
+  bool has_room(OutQueue& queue);
+  bool open(OutQueue& queue);
   static bool follow(InQueue& queue, const Member& writer, const Moved& moved);
 
   [[nodiscard]] std::uint64_t acked_by(int reader, bool board) const;
@@ -359,6 +374,8 @@ class Team {
   Team* whole_ = nullptr;       // of a tier: the communicator's team
   Team* next_tier_ = nullptr;
   std::uint64_t generation_ = 0;
+  std::uint64_t instance_ = 0;  // of our block
+  char* block_ = nullptr;
   std::uint64_t calls_ = 0;
   CheckLevel check_ = CheckLevel::none;
   bool troubled_ = false;

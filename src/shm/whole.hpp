@@ -90,7 +90,7 @@ namespace whole {
 // The record after `ahead` others. `in_lines`: the message goes on in the lines after the record's
 // first. Null: the rank need not wait any more. Then the record cannot come, or the wait is long
 // and `patient` is false.
-inline const Record* await(Call& call, const InQueue& queue, Waiter& waiter, bool patient, bool in_lines,
+inline const Record* await(Call& call, InQueue& queue, Waiter& waiter, bool patient, bool in_lines,
                            unsigned ahead = 0) {
   for (;;) {
     if (const Record* const record = queue.peek(ahead)) return record;
@@ -128,7 +128,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
     const std::size_t bytes = record->fragment_bytes;
     const bool in_slot = record->kind() == RecordKind::slot;
     if (in_slot) {
-      copy(target, queue.segment + record->slot_offset, bytes);
+      copy(target, queue.slot(record), bytes);
     } else {
       whole::copy_payload(target, record->payload, bytes);
     }
@@ -152,7 +152,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
 // piece, or in a few records. In the second case the result is a copy in `aside`, of at most
 // kMostInlineBytes; null: the message must come in one piece. The message stays in its queue until
 // take_whole(). Null: this way is not open.
-inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t bytes, Waiter& waiter, char* aside) {
+inline const char* peek_whole(Call& call, InQueue& queue, std::uint64_t bytes, Waiter& waiter, char* aside) {
   const bool in_records = bytes <= kMostInlineBytes;
   const bool in_lines = in_records && bytes > kFirstLineBytes;
   const Record* record = whole::await(call, queue, waiter, false, in_lines);
@@ -161,7 +161,7 @@ inline const char* peek_whole(Call& call, const InQueue& queue, std::uint64_t by
   const bool is_inline = record->kind() == RecordKind::inlined;
   if (record->fragment_bytes == bytes) {
     if (is_inline) return record->payload;
-    return record->kind() == RecordKind::slot ? queue.segment + record->slot_offset : nullptr;
+    return record->kind() == RecordKind::slot ? queue.slot(record) : nullptr;
   }
   if (!is_inline || !in_records || aside == nullptr) return nullptr;
   std::uint64_t at = 0;

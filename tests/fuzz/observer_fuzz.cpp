@@ -28,7 +28,7 @@ TEST(ObserverFuzz, NonsenseIsReadWithoutHarm) {
     (void)engine::barrier(*second);
     // Lanes are left out: the observer does not read them, and not all of them are backed.
     const std::uint64_t lanes_end = shm::Segment::kLanesOffset,
-                        backed = process.segment.ledger().activity.backed_bytes.load_acquire();
+                        backed = process.segment.ledger().activity.blocks_end.load_acquire();
     if (rank == 0) {
       good.resize(backed);
       const std::uint64_t blocks =

@@ -194,7 +194,7 @@ class HandingOn {
         expected_(good ? buffer.stamp() : 0),
         dropping_(!good) {}
   [[nodiscard]] bool done() const { return done_; }
-  [[nodiscard]] bool misses(const shm::InQueue& queue) const { return coll_shm::misses(reader_, queue); }
+  [[nodiscard]] bool misses(shm::InQueue& queue) const { return coll_shm::misses(reader_, queue); }
 
   bool step(shm::InQueue& queue) {
     if (!reader_.poll(call_, queue)) return false;

@@ -23,10 +23,10 @@ void check_peer(shm::Call& call, int peer);
 void check_other_teams(shm::Call& call);
 
 // Nothing of this message is at hand, and nothing will be if its writer has left.
-inline bool misses(const shm::Reader& reader, const shm::InQueue& queue) {
+inline bool misses(const shm::Reader& reader, shm::InQueue& queue) {
   return !reader.done() && reader.bytes() == 0 && queue.peek() == nullptr;
 }
-inline bool misses(const shm::Incoming& message, const shm::InQueue& queue) {
+inline bool misses(const shm::Incoming& message, shm::InQueue& queue) {
   return !message.done() && queue.peek() == nullptr;
 }
 
