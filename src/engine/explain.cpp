@@ -71,7 +71,7 @@ Status status_of(Difference what) {
 }
 
 bool account_of(const Comm& comm, int rank, std::uint64_t number, NoteCopy* note) {
-  return note_find(comm.team->member(rank).notes, comm.team->generation(), number, note);
+  return note_find(comm.team->member(rank).notes(), comm.team->generation(), number, note);
 }
 
 Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy& theirs, Difference what) {
@@ -144,7 +144,7 @@ Status explain_mismatch(const Comm& comm, const shm::Call& call) {
 
 void explain_gone(const Comm& comm, const shm::Call& call) {
   const shm::Member& peer = comm.team->member(call.mismatch().rank);
-  const bool finalized = peer.header->left.load_acquire() != 0;
+  const bool finalized = peer.header()->left.load_acquire() != 0;
   const shm::Place place = where(*comm.team, call.mismatch().rank);
   log_line(LogLevel::error,
            "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call "
@@ -165,7 +165,7 @@ Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
   if (!fails && (comm.types_told || (type_mismatch.mixture && !strict))) return Status::ok;
   comm.types_told = true;
   NoteCopy theirs;
-  (void)note_find(comm.team->member(type_mismatch.rank).notes, comm.team->generation(), call.number(), &theirs);
+  (void)note_find(comm.team->member(type_mismatch.rank).notes(), comm.team->generation(), call.number(), &theirs);
   log_line(fails ? LogLevel::error : LogLevel::warn,
            "communicator of %d ranks, call %llu there: rank %d calls %s, rank %d calls %s: the sequence of basic "
            "datatypes sent is not the one "

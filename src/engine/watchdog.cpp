@@ -49,7 +49,7 @@ void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
 
 Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::NoteCopy& stalled) {
   const bool own = rank == comm.team->rank();
-  const shm::Note* const notes = own ? process.journal.notes() : comm.team->member(rank).notes;
+  const shm::Note* const notes = own ? process.journal.notes() : comm.team->member(rank).notes();
   Trace trace;
   for (unsigned i = 0; i < shm::kNotes; ++i) {
     shm::NoteCopy note;
@@ -94,8 +94,8 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
              alive, static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "", noted ? ", " : "",
              state);
   }
-  if (member.notes != nullptr) {
-    const DeferredWords waits(shm::Segment::deferred_beside(member.notes));
+  if (member.segment != nullptr) {
+    const DeferredWords waits(shm::Segment::deferred_beside(member.notes()));
     if (waits.text[0] != 0) log_line(LogLevel::warn, "watchdog: rank %d %s", rank, waits.text);
   }
   const shm::Refused refused = comm.team->refused(rank);

@@ -86,8 +86,8 @@ NoteCopy CallCheck::own_account() const {
 // The notes of earlier calls must be searched for.
 bool CallCheck::find_theirs(const Member& peer, const Place& place, NoteCopy* theirs) const {
   const std::uint64_t generation = team_.generation();
-  if (place.begun != call_.number()) return note_find(peer.notes, generation, call_.number(), theirs);
-  return note_read(peer.notes[place.note], theirs) && theirs->generation == generation &&
+  if (place.begun != call_.number()) return note_find(peer.notes(), generation, call_.number(), theirs);
+  return note_read(peer.notes()[place.note], theirs) && theirs->generation == generation &&
          theirs->call >> 8 == place.begun;
 }
 
@@ -181,7 +181,7 @@ bool CallCheck::all_have_described() const {
   for (int r = 0; r < team_.size(); ++r) {
     NoteCopy described;
     if (r == team_.rank()) continue;
-    if (!note_read(team_.member(r).call_descriptors[call_.number() % kCallDescriptors], &described)) return false;
+    if (!note_read(team_.member(r).call_descriptors()[call_.number() % kCallDescriptors], &described)) return false;
     if (described.number != call_.number() || described.generation != team_.generation()) return false;
   }
   return true;
@@ -190,7 +190,7 @@ bool CallCheck::all_have_described() const {
 NoteCopy CallCheck::described_by(int rank) const {
   NoteCopy described = own_account();
   if (rank != team_.rank())
-    (void)note_read(team_.member(rank).call_descriptors[call_.number() % kCallDescriptors], &described);
+    (void)note_read(team_.member(rank).call_descriptors()[call_.number() % kCallDescriptors], &described);
   return described;
 }
 
@@ -210,7 +210,7 @@ bool CallCheck::same_verdict() {
 // A process that has ended is first left to the launcher, which usually ends the job.
 bool CallCheck::has_ended(int peer, std::uint64_t waited_ns) {
   const Member& m = team_.member(peer);
-  if (m.header->left.load_acquire() != 0) return true;
+  if (m.header()->left.load_acquire() != 0) return true;
   if (m.started == 0 || waited_ns < kTuning.look_every_ns) return false;
   if (!sys::process_gone(m.pid, m.started)) return false;
   return call_.missed_for_ns(sys::now_ns()) >= kTuning.launcher_patience_ns;
@@ -230,7 +230,7 @@ bool CallCheck::finds_mismatch(int peer) {
   for (int step = 0; step < team_.size(); ++step) {
     const int r = (peer + step) % team_.size();
     NoteCopy theirs;
-    if (r == team_.rank() || !note_find(team_.member(r).notes, team_.generation(), call_.number(), &theirs)) continue;
+    if (r == team_.rank() || !note_find(team_.member(r).notes(), team_.generation(), call_.number(), &theirs)) continue;
     if (difference(own_account(), theirs, CheckLevel::usual) == Difference::none) continue;
     call_.report_mismatch({r, theirs.call});
     return true;
@@ -247,7 +247,7 @@ void CallCheck::give_up() {
   if (call_.status() == Status::mismatch) {
     NoteCopy theirs;
     const Call::Mismatch& other = call_.mismatch();
-    const bool told = note_find(team_.member(other.rank).notes, team_.generation(), call_.number(), &theirs);
+    const bool told = note_find(team_.member(other.rank).notes(), team_.generation(), call_.number(), &theirs);
     length =
         told ? difference(own_account(), theirs, CheckLevel::usual) == Difference::length : other.call == call_.tag();
   }

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "shm/message_states.hpp"
 #include "shm/team.hpp"
 
 namespace stretto::shm {
@@ -106,7 +107,9 @@ class Lanes {
   void set_concurrent(bool concurrent) {
     left_alone_.store(concurrent && !concurrent_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     concurrent_.store(concurrent, std::memory_order_relaxed);
+    states_.set_concurrent(concurrent);
   }
+  [[nodiscard]] MessageStates& states() { return states_; }
   // So many lanes are of use, as far as is known.
   [[nodiscard]] unsigned wanted() const { return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes; }
   // A lane for a call of this thread. Null: there is none, and the call goes without. Give it back
@@ -140,6 +143,7 @@ class Lanes {
   unsigned count_ = 0;
   std::atomic<bool> concurrent_{true};
   std::atomic<bool> left_alone_{false};
+  MessageStates states_;
   Lane lanes_[kLanes];
 };
 

@@ -264,6 +264,7 @@ struct BlockLayout {
   [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return ring_bytes() + member * sizeof(Ack); }
   [[nodiscard]] constexpr std::size_t progress_line() const { return ack(size); }
   [[nodiscard]] constexpr std::size_t call_descriptors() const { return progress_line() + sizeof(ProgressLine); }
+  static const Note* descriptors_beside(const ProgressLine* line) { return reinterpret_cast<const Note*>(line + 1); }
   [[nodiscard]] constexpr std::size_t channel(unsigned member) const {
     return (tier ? ack(size) : call_descriptors() + kCallDescriptors * sizeof(Note)) + member * ring_bytes();
   }

@@ -106,7 +106,7 @@ void Outgoing::next_refuser(Call& call) {
 }
 
 bool Outgoing::repeat(Call& call) {
-  if (!publish(call, call.team().member(refuser_).to, lane(call) != nullptr)) return false;
+  if (!publish(call, call.team().to(refuser_), lane(call) != nullptr)) return false;
   if (done_) next_refuser(call);
   return true;
 }
@@ -184,7 +184,7 @@ bool Reader::look(Call& call, InQueue& queue) {
 }
 
 bool Incoming::step(Call& call, InQueue& queue) {
-  InQueue& from = refused_ ? call.team().member(queue.writer).channel : queue;
+  InQueue& from = refused_ ? call.team().channel(queue.writer) : queue;
   if (!reader_.poll(call, from)) return false;
   if (expected_ != 0) compare(call, from);
   if (reader_.is_single_copy()) [[unlikely]]

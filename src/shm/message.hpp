@@ -28,6 +28,7 @@ class Call {
         single_copy_from_bytes_(team.single_copy_from_bytes(collective)),
         descriptor_(descriptor) {}
   ~Call() {
+    whole_.give_states_back(status_ == Status::ok);
     if (lane_.lane) Lanes::release(lane_.lane);
     if (lane_ahead_.lane) Lanes::release(lane_ahead_.lane);
   }

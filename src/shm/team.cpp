@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "shm/lane.hpp"
 #include "shm/message.hpp"
 #include "shm/segment.hpp"
 
@@ -60,15 +61,23 @@ bool Team::allocate(int rank, int size, Lanes* lanes) {
   size_ = size;
   lanes_ = lanes;
   members_ = static_cast<Member*>(std::malloc(size * sizeof(Member)));
-  states_ = static_cast<MessageState*>(std::malloc(size * sizeof(MessageState)));
-  if (members_ == nullptr || states_ == nullptr) return false;
-  for (int r = 0; r < size; ++r) {
-    new (members_ + r) Member;
-    new (states_ + r) MessageState;
-  }
+  if (members_ == nullptr) return false;
+  for (int r = 0; r < size; ++r) new (members_ + r) Member;
   stop_single_copy();
+  // Later there are some to borrow, unless several threads call at the same time.
+  states_ = lanes_->states().borrow(size_);
+  if (states_ == nullptr) return false;
+  give_back(true);
   return true;
 }
+
+// A rank that has begun a call cannot go on without these few kilobytes.
+void Team::borrow_states() const {
+  states_ = lanes_->states().borrow(size_);
+  if (states_ == nullptr) std::abort();
+}
+
+void Team::give_back(bool clean) { lanes_->states().give_back(std::exchange(states_, nullptr), clean); }
 
 // Where this rank's lines are. A tier's members have a channel to the first one only, and have it
 // from the start.
@@ -78,14 +87,24 @@ void Team::lay_out(const BlockLayout& layout, char* block) {
   for (int r = 0; r < size_; ++r) {
     Member& member = members_[r];
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
-    member.to.reader = r;
-    if (layout.tier && r == 0) member.to = {reinterpret_cast<Record*>(block + layout.channel(0)), layout.records(), r};
     member.board.ack = &ack->board;
-    member.channel.ack = &ack->channel;
     member.mine = ack;
-    member.board.writer = member.channel.writer = r;
-    member.board.from = member.channel.from = &member;
+    member.board.writer = r;
+    member.board.from = &member;
   }
+  if (layout.tier && rank_ != 0) to(0) = {reinterpret_cast<Record*>(block + layout.channel(0)), layout.records(), 0};
+}
+
+Channels& Team::make_channels(int rank) const {
+  void* const memory = std::malloc(sizeof(Channels));
+  if (memory == nullptr) std::abort();  // a few words
+  auto* const channels = new (memory) Channels;
+  Member& m = members_[rank];
+  channels->to.reader = rank;
+  channels->to.measure_at = measure_from_;
+  channels->from = {&kUnwritten, 1, rank, &m.mine->channel, 0, &m};
+  m.channels = channels;
+  return *channels;
 }
 
 Team* Team::create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes) {
@@ -144,10 +163,7 @@ void Team::connect_tier(int member, const char* block, unsigned most_members) {
   m.instance = known.instance;
   m.pid = known.pid;
   m.started = known.started;
-  m.header = known.header;
-  m.notes = known.notes;
   m.progress_line = known.progress_line;
-  m.call_descriptors = known.call_descriptors;
 }
 
 void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments) {
@@ -163,11 +179,11 @@ void Team::connect_queues(Member& m, const BlockLayout& layout, const char* segm
   m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
   m.board.records = layout.records();
   m.segment = segment;
-  const auto rank = static_cast<unsigned>(rank_);
-  const bool has_channel = layout.tier && rank == 0;
-  m.channel.ring = has_channel ? reinterpret_cast<const Record*>(block + layout.channel(0)) : &kUnwritten;
-  m.channel.records = has_channel ? layout.records() : 1;
-  m.ack = reinterpret_cast<const Ack*>(block + layout.ack(rank));
+  m.ack = reinterpret_cast<const Ack*>(block + layout.ack(static_cast<unsigned>(rank_)));
+  if (!layout.tier || rank_ != 0) return;
+  InQueue& channel = this->channel(m.board.writer);
+  channel.ring = reinterpret_cast<const Record*>(block + layout.channel(0));
+  channel.records = layout.records();
 }
 
 void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
@@ -177,11 +193,8 @@ void Team::connect(int member, std::uint64_t instance, const char* segment, cons
   connect_queues(m, layout, segment, block);
   m.pid = pid;
   m.started = started;
-  m.header = reinterpret_cast<const SegmentHeader*>(segment);
-  m.notes = reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
   m.instance = instance;
   m.progress_line = reinterpret_cast<const ProgressLine*>(block + layout.progress_line());
-  m.call_descriptors = reinterpret_cast<const Note*>(block + layout.call_descriptors());
 }
 
 void Team::set_single_copy_from(const Tuning::SingleCopyFrom& bytes) {
@@ -200,9 +213,11 @@ void Team::stop_single_copy() {
 
 void Team::far_from(std::uint64_t ns) {
   far_ns_ = ns;
-  const std::uint64_t first = ns == 0 || ns == Tuning::kNever || size_ < 2 ? Tuning::kNever : 0;
-  board_.measure_at = first;
-  for (int r = 0; r < size_; ++r) members_[r].to.measure_at = first;
+  measure_from_ = ns == 0 || ns == Tuning::kNever || size_ < 2 ? Tuning::kNever : 0;
+  board_.measure_at = measure_from_;
+  for (int r = 0; r < size_; ++r) {
+    if (members_[r].channels != nullptr) members_[r].channels->to.measure_at = measure_from_;
+  }
 }
 
 // If the reader has not written a line since we looked last, the line comes out of our own cache.
@@ -231,8 +246,8 @@ void Team::measure(OutQueue& queue) {
 void Team::destroy(Team* team) {
   while (team != nullptr) {
     Team* const next = team->next_tier_;
+    for (int r = 0; team->members_ != nullptr && r < team->size_; ++r) std::free(team->members_[r].channels);
     std::free(team->members_);
-    std::free(team->states_);
     std::free(team->scratch_);
     team->~Team();
     std::free(team);
@@ -277,6 +292,8 @@ void Team::give_up(std::uint64_t number, GivenUp::Why why) {
 }
 
 void Team::retire() { leave_calls(kEveryCall, given_up_); }
+
+const Note* Member::notes() const { return reinterpret_cast<const Note*>(segment + Segment::kNotesOffset); }
 
 Status Team::given_up(int member, std::uint64_t number) const {
   const Member& m = members_[member];
@@ -327,8 +344,10 @@ bool Team::is_drained_itself() {
   if (is_drained.load(std::memory_order_acquire)) return true;
   if (!is_past(board_)) return false;
   for (int r = 0; r < size_; ++r) {
-    if (r != rank_ && (!is_past(members_[r].to) || (left_ != 0 && !has_left(r, left_)) || !has_read_claims(r)))
-      return false;
+    if (r == rank_) continue;
+    const Channels* const channels = members_[r].channels;
+    if (channels != nullptr && !is_past(channels->to)) return false;
+    if ((left_ != 0 && !has_left(r, left_)) || !has_read_claims(r)) return false;
   }
   is_drained.store(true, std::memory_order_release);
   return true;
@@ -349,7 +368,8 @@ bool Team::make_room() {
 
 bool Team::make_room_itself() {
   bool moved = make_room(board_);
-  for (int r = 0; r < size_; ++r) moved = (r != rank_ && make_room(members_[r].to)) || moved;
+  for (int r = 0; r < size_; ++r)
+    moved = (members_[r].channels != nullptr && make_room(members_[r].channels->to)) || moved;
   return moved;
 }
 
@@ -400,8 +420,7 @@ bool Team::open(OutQueue& queue) {
 
 bool InQueue::open() {
   const Ack& line = *from->ack;
-  if (line.channel_opened.load_acquire() != from->instance || ring != &kUnwritten || this != &from->channel)
-    return false;
+  if (line.channel_opened.load_acquire() != from->instance || ring != &kUnwritten) return false;
   const std::uint64_t word = line.channel_ring.load_acquire();
   ring = reinterpret_cast<const Record*>(from->segment + (word >> 8));
   records = 1u << (word & 0xff);
@@ -424,7 +443,7 @@ bool Team::follow_itself() {
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     followed = follow(members_[r].board) || followed;
-    followed = follow(members_[r].channel) || followed;
+    if (members_[r].channels != nullptr) followed = follow(members_[r].channels->from) || followed;
   }
   return followed;
 }

@@ -94,11 +94,16 @@ struct RingMemory {
   bool (*back)(void* context, std::uint64_t offset, std::size_t bytes) = nullptr;
 };
 
-// One member as this rank sees it. For the rank itself only the queues that it writes are set.
+// The channels to a member and from it, as this rank sees them. It has them once it uses one.
+struct Channels {
+  OutQueue to;  // it has no records until we write to it
+  InQueue from;
+};
+
+// One member as this rank sees it. For the rank itself little is set.
 struct Member {
   InQueue board;
-  InQueue channel;
-  OutQueue to;  // our channel to that member; it has no records until we write to it
+  Channels* channels = nullptr;
   const char* segment = nullptr;
   const Ack* ack = nullptr;    // that member's ack line for what we write
   std::uint64_t instance = 0;  // the instance that the line has as long as the member has not left
@@ -107,10 +112,11 @@ struct Member {
   Distance distance;
   int pid = 0;                // where its memory can be read
   std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
-  const SegmentHeader* header = nullptr;
-  const Note* notes = nullptr;  // its flight recorder
   const ProgressLine* progress_line = nullptr;
-  const Note* call_descriptors = nullptr;
+
+  [[nodiscard]] const SegmentHeader* header() const { return reinterpret_cast<const SegmentHeader*>(segment); }
+  [[nodiscard]] const Note* notes() const;  // its flight recorder
+  [[nodiscard]] const Note* call_descriptors() const { return BlockLayout::descriptors_beside(progress_line); }
 
   // Whether its ack line still serves this communicator. The instance is loaded last: what was
   // loaded from a later owner's line comes with that owner's instance.
@@ -166,7 +172,25 @@ class Team {
   [[nodiscard]] OutQueue& board() { return board_; }
   [[nodiscard]] Member& member(int rank) { return members_[rank]; }
   [[nodiscard]] const Member& member(int rank) const { return members_[rank]; }
-  [[nodiscard]] MessageState* states() const { return states_; }
+  [[nodiscard]] OutQueue& to(int rank) const { return channels(rank).to; }
+  [[nodiscard]] InQueue& channel(int rank) const { return channels(rank).from; }
+  // Null: nothing has come through the channel from that member.
+  [[nodiscard]] InQueue* channel_if_any(int rank) const {
+    const Member& m = members_[rank];
+    return m.channels != nullptr || m.ack->channel_opened.load_acquire() == m.instance ? &channel(rank) : nullptr;
+  }
+  // Of the messages of the call that this rank is in; give_states_back() ends that.
+  [[nodiscard]] MessageState* states() const {
+    if (states_ == nullptr) [[unlikely]]
+      borrow_states();
+    return states_;
+  }
+  // For this team and its tiers. `clean`: all their messages are done.
+  void give_states_back(bool clean) {
+    for (Team* team = this; team != nullptr; team = team->next_tier_) {
+      if (team->states_ != nullptr) team->give_back(clean);
+    }
+  }
   [[nodiscard]] std::uint64_t generation() const { return generation_; }
   std::uint64_t next_call() { return ++calls_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
@@ -351,6 +375,13 @@ class Team {
   };
 
   [[nodiscard]] bool allocate(int rank, int size, Lanes* lanes);
+  [[nodiscard]] Channels& channels(int rank) const {
+    Channels* const channels = members_[rank].channels;
+    return channels != nullptr ? *channels : make_channels(rank);
+  }
+  Channels& make_channels(int rank) const;
+  void borrow_states() const;
+  void give_back(bool clean);
   void lay_out(const BlockLayout& layout, char* block);
   void connect_queues(Member& m, const BlockLayout& layout, const char* segment, const char* block);
   [[nodiscard]] bool is_drained_itself();
@@ -390,13 +421,14 @@ class Team {
   Refusal refusal_;
   std::uint64_t far_ns_ = Tuning::kNever;
   std::uint64_t past_bytes_ = Tuning::kNever;
+  std::uint64_t measure_from_ = Tuning::kNever;  // the first OutQueue::measure_at of a queue
   int far_members_ = 0;
   int measured_ = 0;  // the member whose distance was measured last for the board
   RingMemory memory_;
   Array<Ring> rings_;
   OutQueue board_;
   Member* members_ = nullptr;
-  MessageState* states_ = nullptr;
+  mutable MessageState* states_ = nullptr;
   char* scratch_ = nullptr;
 };
 
@@ -408,7 +440,7 @@ void each_queue(Team& whole, Visit visit) {
     for (int r = 0; r < team->size(); ++r) {
       if (r == team->rank()) continue;
       visit(*team, team->member(r).board);
-      visit(*team, team->member(r).channel);
+      if (InQueue* const channel = team->channel_if_any(r)) visit(*team, *channel);
     }
   }
 }

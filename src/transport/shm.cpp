@@ -110,7 +110,7 @@ bool ShmTransport::step_out(int member) {
       if (!direction.ready && call_->lane_ahead() == nullptr) return moved;
       out.go_ahead(!direction.ready);
     }
-    if (!out.step(*call_, team_->member(member).to)) return moved;
+    if (!out.step(*call_, team_->to(member))) return moved;
     if (!out.done()) return true;
     pop(direction);
   }
@@ -126,7 +126,7 @@ bool ShmTransport::step_in(int member) {
       in.start(plain(message.data, message.bytes), false);
       direction.begun = true;
     }
-    if (!in.step(*call_, team_->member(member).channel)) return moved;
+    if (!in.step(*call_, team_->channel(member))) return moved;
     if (!in.done()) return true;
     pop(direction);
   }

@@ -236,7 +236,7 @@ TEST_F(TeamTest, AsksAReaderNowAndThenHowFarItIs) {
   EXPECT_LE(board.measure_at, board.written + kTuning.measured_every);
   team_[0]->far_from(0);
   EXPECT_TRUE(team_[0]->is_far(board));
-  EXPECT_TRUE(team_[0]->is_far(team_[0]->member(1).to));
+  EXPECT_TRUE(team_[0]->is_far(team_[0]->to(1)));
 }
 
 TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {

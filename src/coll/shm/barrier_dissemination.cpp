@@ -10,8 +10,8 @@ void barrier_dissemination(shm::Call& call) {
   const int size = team.size();
   const int rank = team.rank();
   for (int distance = 1; distance < size; distance *= 2) {
-    send_one(call, team.member((rank + distance) % size).to, kNothing, true);
-    receive_one(call, team.member((rank + size - distance) % size).channel, kNothing, true);
+    send_one(call, team.to((rank + distance) % size), kNothing, true);
+    receive_one(call, team.channel((rank + size - distance) % size), kNothing, true);
   }
 }
 

@@ -31,7 +31,7 @@ void barrier_tiers(shm::Call& call, const Tiers& tiers) {
     if (exchanges || tiers.leads(tier)) {
       gather_nothing(call, exchanges ? From::boards : From::channels);
     } else {
-      send_together(call, team.member(0).to, kNothing);
+      send_together(call, team.to(0), kNothing);
     }
     if (call.status() != Status::ok) return;
     if (exchanges || !tiers.leads(tier)) break;

@@ -10,7 +10,7 @@ namespace stretto::coll_shm {
 
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good) {
   shm::Team& team = call.team();
-  if (team.rank() != root) return send_one(call, team.member(root).to, send, good);
+  if (team.rank() != root) return send_one(call, team.to(root), send, good);
   OverlappedCopy copy = good && !in_place ? own_block(call, receive.at(root), send) : OverlappedCopy();
   const std::size_t piece = call.fragment_bytes(copy.bytes());
   copy.advance(piece);

@@ -60,7 +60,7 @@ inline bool step_in_order(shm::Call& call) {
     next = r;
     position = out.written();
   }
-  return next >= 0 && team.states()[next].out.step(call, team.member(next).to);
+  return next >= 0 && team.states()[next].out.step(call, team.to(next));
 }
 
 // Sends a complete message at once, if it is one fragment and there is room. Returns whether it
@@ -93,7 +93,7 @@ void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cu
     shm::Outgoing& out = team.states()[r].out;
     const Region part = parts.own(begin(r), begin(r + 1));
     if (sent) {
-      sent = start_message(call, out, team.member(r).to, part, cut);
+      sent = start_message(call, out, team.to(r), part, cut);
     } else {
       out.start(part, false, cut);
     }

@@ -10,9 +10,9 @@ void reduce_root(shm::Call& call, const Parts& parts, int root) {
   shm::Team& team = call.team();
   if (team.rank() != root) {
     shm::Outgoing message;
-    if (start_message(call, message, team.member(root).to, parts.own(0, parts.bytes()))) return;
+    if (start_message(call, message, team.to(root), parts.own(0, parts.bytes()))) return;
     return run_together(
-        call, [&] { return message.step(call, team.member(root).to); }, [&] { return message.done(); },
+        call, [&] { return message.step(call, team.to(root)); }, [&] { return message.done(); },
         [&](int peer) { return peer == root; });
   }
   const Region result = parts.out(0, parts.bytes());

@@ -34,13 +34,13 @@ void reduce_slices(shm::Call& call, const Parts& parts, int root) {
         to_root.allow(slice.combined());
         // Results wait until all contributions are out. The root reads results last, and they would
         // keep slots from others.
-        if (!to_root.done() && outgoing_done(team) && to_root.step(call, team.member(root).to)) moved = true;
+        if (!to_root.done() && outgoing_done(team) && to_root.step(call, team.to(root))) moved = true;
         return (slice.done() && step_incoming(call, From::channels)) || moved;
       },
       [&] { return outgoing_done(team) && slice.done() && to_root.done() && incoming_done(team); },
       [&](int peer) {
         return unsent(team, peer) || (peer == root && !to_root.done()) || slice.misses(peer) ||
-               (slice.done() && misses(team.states()[peer].in, team.member(peer).channel));
+               (slice.done() && misses(team.states()[peer].in, team.channel(peer)));
       });
 }
 

@@ -21,8 +21,7 @@ void reduce_tiers(shm::Call& call, const Parts& parts, int root, const Tiers& ti
   }
   call.turn_to(whole);
   if (root == 0 || call.status() != Status::ok || (whole.rank() != 0 && !is_root)) return;
-  is_root ? receive_together(call, whole.member(0).channel, result)
-          : send_together(call, whole.member(root).to, result);
+  is_root ? receive_together(call, whole.channel(0), result) : send_together(call, whole.to(root), result);
 }
 
 }  // namespace stretto::coll_shm

@@ -37,13 +37,13 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
   const bool is_result = first && !exclusive && !parts.in_place();
   OverlappedCopy copy =
       is_result ? OverlappedCopy(parts.out(0, bytes), parts.own(0, bytes), team.stores_past(bytes)) : OverlappedCopy();
-  if (first && !end && start_message(call, out, team.member(after).to, forward, parts.cut(team, bytes, false)))
+  if (first && !end && start_message(call, out, team.to(after), forward, parts.cut(team, bytes, false)))
     return copy.finish();
   if (!first && !end) out.start(forward, false, parts.cut(team, bytes, false));
-  if (end && !first && pass_whole(call, team.member(before).channel, bytes, link)) return;
+  if (end && !first && pass_whole(call, team.channel(before), bytes, link)) return;
   shm::Reader reader;
   const auto read_piece = [&] {
-    shm::InQueue& queue = team.member(before).channel;
+    shm::InQueue& queue = team.channel(before);
     if (!reader.poll(call, queue)) return false;
     if (!reader.failed() && reader.message_bytes() != bytes) call.report_length(before, reader.message_bytes(), bytes);
     if (call.status() != Status::ok) return true;
@@ -57,14 +57,12 @@ void scan_chain(shm::Call& call, const Parts& parts, bool exclusive) {
       [&] {
         bool moved = !first && !reader.done() && read_piece();
         out.allow(first ? bytes : link.ready());
-        if (!out.done() && out.step(call, team.member(after).to)) moved = true;
+        if (!out.done() && out.step(call, team.to(after))) moved = true;
         if (first && !out.done()) copy.step(out.written());
         return moved;
       },
       [&] { return (first || reader.done()) && out.done(); },
-      [&](int peer) {
-        return peer == before ? misses(reader, team.member(before).channel) : peer == after && !out.done();
-      });
+      [&](int peer) { return peer == before ? misses(reader, team.channel(before)) : peer == after && !out.done(); });
   copy.finish();
 }
 

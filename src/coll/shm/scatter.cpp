@@ -10,7 +10,7 @@ namespace stretto::coll_shm {
 
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good) {
   shm::Team& team = call.team();
-  if (team.rank() != root) return receive_one(call, team.member(root).channel, receive, good);
+  if (team.rank() != root) return receive_one(call, team.channel(root), receive, good);
   const bool copies = good && !in_place;
   if (start_sending_all(call, send, good)) {
     if (copies) own_block(call, receive, send.at(root)).finish();

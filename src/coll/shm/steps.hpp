@@ -13,8 +13,7 @@ namespace stretto::coll_shm {
 enum class From : bool { boards, channels };
 
 inline shm::InQueue& queue_of(shm::Team& team, From from, int writer) {
-  shm::Member& member = team.member(writer);
-  return from == From::boards ? member.board : member.channel;
+  return from == From::boards ? team.member(writer).board : team.channel(writer);
 }
 
 // Runs `steps` until `done()`. `steps` returns whether anything moved. A call that cannot end is
@@ -51,7 +50,7 @@ inline void receive_one(shm::Call& call, shm::InQueue& queue, const Region& regi
 inline bool start_sending(shm::Call& call, int peer, const Region& region, bool good) {
   shm::Team& team = call.team();
   shm::Outgoing& out = team.states()[peer].out;
-  const bool whole = good && shm::send_whole(call, team.member(peer).to, region);
+  const bool whole = good && shm::send_whole(call, team.to(peer), region);
   whole ? out.skip() : out.start(good ? region : kNothing, !good);
   return whole;
 }
@@ -113,7 +112,7 @@ inline bool step_outgoing(shm::Call& call) {
   bool moved = false;
   for_each_peer(team, [&](int peer) {
     shm::Outgoing& out = team.states()[peer].out;
-    if (!out.done() && out.step(call, team.member(peer).to)) moved = true;
+    if (!out.done() && out.step(call, team.to(peer))) moved = true;
   });
   return moved;
 }

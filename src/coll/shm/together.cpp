@@ -21,7 +21,7 @@ void check_member(shm::Call& call, shm::Team& team, int peer) {
   const Status why = team.given_up(peer, call.number());
   if (why != Status::ok) call.fail(why);
   look_at_head(call, team, team.member(peer).board);
-  look_at_head(call, team, team.member(peer).channel);
+  if (shm::InQueue* const channel = team.channel_if_any(peer)) look_at_head(call, team, *channel);
 }
 
 }  // namespace
