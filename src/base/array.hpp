@@ -60,6 +60,7 @@ class Array {
     data_[size_++] = kept;
     return true;
   }
+  void pop() { --size_; }
   // New elements are copies of `value`.
   bool resize(std::size_t size, const T& value) {
     const T kept = value;

@@ -61,8 +61,7 @@ void Agreement::abandon() {
   const Locked locked(process_);
   if (process_.agreements == 1) process_.attachments.drop_unused();  // other agreements may need them
   if (mine_.block_offset == 0) return;
-  const shm::BlockLayout layout{static_cast<unsigned>(bootstrap_.size)};
-  process_.segment.block_release(mine_.block_offset, layout.bytes());
+  release_lines(process_, mine_.block_offset, channels_offset_, bootstrap_.size);
   release_tiers(process_, mine_.tier_offsets);
 }
 

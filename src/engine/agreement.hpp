@@ -133,6 +133,7 @@ class Agreement {
   Hello mine_{};
   Hello* all_ = nullptr;
   std::uint32_t* words_ = nullptr;  // in the same memory, behind `all_`
+  std::uint64_t channels_offset_ = 0;
   Comm* comm_ = nullptr;
   bool crowded_ = false;
   int letters_ = 0;            // how many have come, or cannot come

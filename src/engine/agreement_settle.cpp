@@ -35,7 +35,7 @@ std::uint64_t allocate_ring(void* context, std::size_t bytes) {
 bool back_ring(void* context, std::uint64_t offset, std::size_t bytes) {
   Process& process = *static_cast<Comm*>(context)->process;
   const Locked locked(process);
-  return process.segment.block_back(offset, bytes);
+  return process.segment.back(offset, bytes);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void Agreement::settle() {
   }
   comm_->team->settle(all_[0].instance, wait_policy(process_, crowded_), fragments);
   comm_->announced_bytes = mine_.segment_bytes;
-  comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, back_ring});
+  comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, comm_->channels_offset, back_ring});
   comm_->team->far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, crowded_));
   if (comm_->collectives == 0) return;
@@ -75,7 +75,7 @@ void Agreement::connect() {
     if (r == bootstrap_.rank) continue;
     shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
     peer.used = true;
-    comm_->team->connect(r, all_[r].instance, peer.base, peer.base + all_[r].block_offset, all_[r].pid, peer.started);
+    comm_->team->connect(r, all_[r].instance, peer.base, peer.base + all_[r].block_offset, peer.started);
   }
   if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
   comm_->next = process_.active;

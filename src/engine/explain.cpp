@@ -149,7 +149,7 @@ void explain_gone(const Comm& comm, const shm::Call& call) {
   log_line(LogLevel::error,
            "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call "
            "%llu, %s",
-           comm.team->size(), call.mismatch().rank, peer.pid,
+           comm.team->size(), call.mismatch().rank, peer.pid(),
            finalized     ? "called MPI_Finalize"
            : place.freed ? "freed the communicator"
                          : "ended",

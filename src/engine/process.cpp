@@ -146,6 +146,12 @@ void unlist(const Comm& comm, const Comm* before) {
   comm.process->segment.ledger().activity.communicators.store_release(next);
 }
 
+void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t channels_offset, int size) {
+  const shm::BlockLayout layout{static_cast<unsigned>(size)};
+  process.segment.block_release(block_offset, layout.bytes());
+  if (channels_offset != 0) process.segment.place_release(channels_offset, layout.channels_bytes());
+}
+
 void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost]) {
   for (std::uint64_t& offset : offsets) {
     if (offset != 0) process.segment.block_release(offset, kTierBytes);
@@ -166,11 +172,10 @@ void reap(Process& process) {
   while (*link) {
     Comm* comm = *link;
     if (comm->block_offset != 0 && comm->team->drained()) {
-      const shm::BlockLayout layout{static_cast<unsigned>(comm->team->size())};
       comm->team->leave();
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
-      process.segment.block_release(comm->block_offset, layout.bytes());
+      release_lines(process, comm->block_offset, comm->channels_offset, comm->team->size());
       if (comm->tiers != nullptr) release_tiers(process, comm->tiers->offsets);
       comm->block_offset = 0;
     }

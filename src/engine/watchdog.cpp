@@ -79,7 +79,7 @@ void tell_distance(const Comm& comm, int rank, const Trace& trace, const shm::No
 
 void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
   const shm::Member& member = comm.team->member(rank);
-  const int pid = member.pid;
+  const int pid = member.pid();
   const char* const alive = member.started == 0                      ? "out of sight"
                             : sys::process_gone(pid, member.started) ? "gone"
                                                                      : "alive";

@@ -212,7 +212,7 @@ bool CallCheck::has_ended(int peer, std::uint64_t waited_ns) {
   const Member& m = team_.member(peer);
   if (m.header()->left.load_acquire() != 0) return true;
   if (m.started == 0 || waited_ns < kTuning.look_every_ns) return false;
-  if (!sys::process_gone(m.pid, m.started)) return false;
+  if (!sys::process_gone(m.pid(), m.started)) return false;
   return call_.missed_for_ns(sys::now_ns()) >= kTuning.launcher_patience_ns;
 }
 

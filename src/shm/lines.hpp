@@ -2,7 +2,8 @@
 // What lies in shared memory. The owner of a segment writes everything here, and its peers read it
 // through read-only mappings. Shared memory has offsets, never pointers.
 //
-// A communicator costs every member one block of control lines in its own segment:
+// A communicator costs every member one block of control lines in its own segment, and the place of
+// its channels:
 //
 //   board           ring of records that all other members read, in order
 //   ack[s]          how far this member has read the board of member s and the channel from s to it
@@ -34,8 +35,8 @@
 // (acquire) and the generation second. So it never takes a counter of the new instance for one of
 // the old [acked_by].
 //
-// Channels. A channel has its place in the block from the start, but no memory until its writer first
-// has something for that reader. The writer then backs the place with memory and clears the ring's
+// Channels. A channel has an address from the start, but no memory until its writer first has
+// something for that reader. The writer then backs the place with memory and clears the ring's
 // sequences. It stores the ring's place in `channel_ring` of the reader's ack line, and then, with
 // release, the instance of its block in `channel_opened` [Team::open]. The reader looks there while
 // it knows no ring [InQueue::open]. It never looks at a place without memory: that would take memory
@@ -258,19 +259,19 @@ struct BlockLayout {
   unsigned size;
   bool tier = false;
   [[nodiscard]] constexpr unsigned records() const { return tier ? kLeastRecords : queue_records(size); }
-  [[nodiscard]] constexpr unsigned channels() const { return tier ? 1 : size; }
   [[nodiscard]] constexpr std::size_t ring_bytes() const { return records() * sizeof(Record); }
   [[nodiscard]] constexpr std::size_t board() const { return 0; }
   [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return ring_bytes() + member * sizeof(Ack); }
   [[nodiscard]] constexpr std::size_t progress_line() const { return ack(size); }
   [[nodiscard]] constexpr std::size_t call_descriptors() const { return progress_line() + sizeof(ProgressLine); }
   static const Note* descriptors_beside(const ProgressLine* line) { return reinterpret_cast<const Note*>(line + 1); }
-  [[nodiscard]] constexpr std::size_t channel(unsigned member) const {
-    return (tier ? ack(size) : call_descriptors() + kCallDescriptors * sizeof(Note)) + member * ring_bytes();
+  [[nodiscard]] constexpr std::size_t tier_channel() const { return ack(size); }
+  [[nodiscard]] constexpr std::size_t bytes() const {
+    return tier ? tier_channel() + ring_bytes() : call_descriptors() + kCallDescriptors * sizeof(Note);
   }
-  [[nodiscard]] constexpr std::size_t bytes() const { return channel(channels()); }
-  // So much of it has memory from the start. Channels follow.
-  [[nodiscard]] constexpr std::size_t backed_bytes() const { return channel(tier ? channels() : 0); }
+  // The place of the channels, and one of them there. It is no part of the block.
+  [[nodiscard]] constexpr std::size_t channel(unsigned member) const { return member * ring_bytes(); }
+  [[nodiscard]] constexpr std::size_t channels_bytes() const { return channel(size); }
 };
 
 }  // namespace stretto::shm

@@ -241,7 +241,7 @@ bool Incoming::pull(Call& call, InQueue& queue) {
     if (crowded && ++looks_ < kTuning.single_copy_looks) return false;
     team.start_reading(queue.writer);
     const int error =
-        sys::peer_memory_read(team.member(queue.writer).pid, reader_.address(), flat ? flat : apart, wanted);
+        sys::peer_memory_read(team.member(queue.writer).pid(), reader_.address(), flat ? flat : apart, wanted);
     team.stop_reading();
     if (error != 0) {
       refuse(call, queue, error);
@@ -264,7 +264,7 @@ void Incoming::refuse(Call& call, InQueue& queue, int error) {
   refused_ = true;
   reader_.start();
   call.team().refuse({call.team().rank(), error, call.number()});
-  Ack& line = *call.team().member(queue.writer).mine;
+  Ack& line = *call.team().member(queue.writer).mine();
   line.error.store_release(static_cast<std::uint64_t>(error));
   line.refused.store_release(call.tag());
   queue.consume();

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "sys/sys.hpp"
 
@@ -107,7 +108,7 @@ Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
   fd_ = fd;
   file_ = sys::file_id(fd);
   identity_ = identity;
-  blocks_ = next_ = reached_ = blocks;
+  blocks_ = next_ = reached_ = block_ = blocks_end_ = blocks;
   sys::dump_pages(base_ + kLanesOffset, bytes_ - kLanesOffset, false);
   auto* header = reinterpret_cast<SegmentHeader*>(base_);
   header->identity = identity;
@@ -137,9 +138,9 @@ Status Segment::reserve_lane(std::uint64_t offset, std::size_t bytes) {
   return Status::ok;
 }
 
-bool Segment::block_back(std::uint64_t offset, std::size_t bytes) {
+bool Segment::back(std::uint64_t offset, std::size_t bytes) {
   const std::uint64_t first = (offset - blocks_) / kPageBytes, last = (offset - blocks_ + bytes - 1) / kPageBytes;
-  if (!backed_.resize(last / 64 + 1 > backed_.size() ? last / 64 + 1 : backed_.size(), 0)) return false;
+  if (last / 64 >= backed_.size() && !backed_.resize(last / 64 + 1, 0)) return false;
   const auto bit = [](std::uint64_t page) { return std::uint64_t{1} << page % 64; };
   bool all = true;
   for (std::uint64_t page = first; page <= last; ++page) all = all && (backed_[page / 64] & bit(page)) != 0;
@@ -149,30 +150,57 @@ bool Segment::block_back(std::uint64_t offset, std::size_t bytes) {
   return true;
 }
 
-std::uint64_t Segment::grow(std::size_t bytes, std::size_t backed) {
+std::uint64_t Segment::take(std::size_t bytes) {
   const std::uint64_t offset = next_, end = offset + bytes;
   if (end > bytes_) return 0;
-  if (!block_back(offset, backed)) return 0;
+  next_ = end;
+  if (end <= reached_) return offset;
   std::uint64_t target = round_up(end, kGrowBytes);
   if (target > bytes_) target = bytes_;
-  if (target > reached_) {
-    sys::dump_pages(base_ + reached_, target - reached_, true);
-    reached_ = target;
-    ledger().activity.blocks_end.store_release(reached_);
-  }
-  next_ = end;
+  sys::dump_pages(base_ + reached_, target - reached_, true);
+  reached_ = target;
+  ledger().activity.blocks_end.store_release(reached_);
   return offset;
 }
 
-std::uint64_t Segment::block_allocate(std::size_t bytes, std::size_t backed) {
+std::uint64_t Segment::grow(std::size_t bytes) {
+  if (blocks_end_ - block_ < bytes) {
+    // What is left goes on in the new addresses if these are next to it.
+    const bool next_to = blocks_end_ == next_;
+    const std::size_t missing = next_to ? bytes - (blocks_end_ - block_) : bytes;
+    std::size_t more = round_up(missing, kGrowBytes);
+    std::uint64_t offset = take(more);
+    if (offset == 0) offset = take(more = missing);
+    if (offset == 0) return 0;
+    if (!next_to) block_ = offset;
+    blocks_end_ = offset + more;
+  }
+  if (!back(block_, bytes)) return 0;
+  return std::exchange(block_, block_ + bytes);
+}
+
+std::uint64_t Segment::block_allocate(std::size_t bytes) {
   const SizeClass size(bytes);
   std::uint64_t& first = free_[size.index];
   const std::uint64_t offset = first;
-  if (offset == 0) return grow(size.bytes, backed == bytes ? size.bytes : backed);
-  if (!block_back(offset, backed)) return 0;
+  if (offset == 0) return grow(size.bytes);
   std::memcpy(&first, base_ + offset, sizeof first);
   return offset;
 }
+
+std::uint64_t Segment::place_allocate(std::size_t bytes) {
+  for (Place& place : places_) {
+    if (place.bytes != bytes) continue;
+    const std::uint64_t offset = place.offset;
+    place = places_.back();
+    places_.pop();
+    return offset;
+  }
+  return take(round_up(bytes, kLineBytes));
+}
+
+// Without memory for a few words the addresses are lost.
+void Segment::place_release(std::uint64_t offset, std::size_t bytes) { (void)places_.push({offset, bytes}); }
 
 void Segment::block_release(std::uint64_t offset, std::size_t bytes) {
   // The first word of a block is the sequence of its first board record. Peers are done with the

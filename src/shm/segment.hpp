@@ -65,19 +65,26 @@ class Segment {
                                                    (kDeferredOffset - kNotesOffset));
   }
 
-  // A block of at least `bytes` bytes, as an offset. 0: there is no room. The first `backed` bytes
-  // of it have memory, the rest has an address only.
-  std::uint64_t block_allocate(std::size_t bytes, std::size_t backed);
-  std::uint64_t block_allocate(std::size_t bytes) { return block_allocate(bytes, bytes); }
-  // Backs a part of a block. Its pages stay with the segment. False: there is no memory.
-  bool block_back(std::uint64_t offset, std::size_t bytes);
+  // A block of at least `bytes` bytes, as an offset. 0: there is no room.
+  std::uint64_t block_allocate(std::size_t bytes);
+  // Addresses among those of blocks, without memory. 0: there is no room.
+  std::uint64_t place_allocate(std::size_t bytes);
+  void place_release(std::uint64_t offset, std::size_t bytes);
+  // Backs a part of a place. Its pages stay with the segment. False: there is no memory.
+  bool back(std::uint64_t offset, std::size_t bytes);
   void block_release(std::uint64_t offset, std::size_t bytes);
 
   static constexpr unsigned kStepsPerDoubling = 16;  // of block sizes
 
  private:
   static constexpr unsigned kClasses = 40 * kStepsPerDoubling;  // up to 64 TiB
-  std::uint64_t grow(std::size_t bytes, std::size_t backed);
+  struct Place {
+    std::uint64_t offset;
+    std::size_t bytes;
+  };
+
+  std::uint64_t take(std::size_t bytes);  // addresses never handed out; 0: there are not so many
+  std::uint64_t grow(std::size_t bytes);
   // Backs a part of the file with pages. EBADF: the descriptor leads to another file by now.
   int reserve(std::uint64_t offset, std::size_t bytes);
 
@@ -86,10 +93,14 @@ class Segment {
   int fd_ = -1;
   sys::FileId file_;
   std::uint64_t identity_ = 0;
-  std::uint64_t blocks_ = 0;     // where their area begins
-  std::uint64_t next_ = 0;       // the first byte never handed out
-  std::uint64_t reached_ = 0;    // blocks lie below; it grows by more than a block
+  std::uint64_t blocks_ = 0;   // where their area begins
+  std::uint64_t next_ = 0;     // the first byte never handed out
+  std::uint64_t reached_ = 0;  // blocks lie below; it grows by more than a block
+  // Where the next new block begins, and the end of the addresses for new blocks. So blocks lie
+  // close together, and places apart from them.
+  std::uint64_t block_ = 0, blocks_end_ = 0;
   Array<std::uint64_t> backed_;  // a bit for each page of the blocks area
+  Array<Place> places_;          // free ones
   // heads of lists; a free block's first word is the next block's offset
   std::uint64_t free_[kClasses]{};
 };

@@ -41,7 +41,7 @@ void reset_block(char* block, int rank, const BlockLayout& layout, std::uint64_t
     ack->generation.store_release(instance);
   }
   clear_ring(block + layout.board(), layout);
-  if (layout.tier) return clear_ring(block + layout.channel(0), layout);
+  if (layout.tier) return clear_ring(block + layout.tier_channel(), layout);
   auto* progress_line = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
   progress_line->generation.store_release(0);
   progress_line->call.store_release(ProgressLine::kEnded);
@@ -82,17 +82,16 @@ void Team::give_back(bool clean) { lanes_->states().give_back(std::exchange(stat
 // Where this rank's lines are. A tier's members have a channel to the first one only, and have it
 // from the start.
 void Team::lay_out(const BlockLayout& layout, char* block) {
-  block_ = block;
   board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody};
   for (int r = 0; r < size_; ++r) {
     Member& member = members_[r];
     auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
     member.board.ack = &ack->board;
-    member.mine = ack;
     member.board.writer = r;
     member.board.from = &member;
   }
-  if (layout.tier && rank_ != 0) to(0) = {reinterpret_cast<Record*>(block + layout.channel(0)), layout.records(), 0};
+  if (layout.tier && rank_ != 0)
+    to(0) = {reinterpret_cast<Record*>(block + layout.tier_channel()), layout.records(), 0};
 }
 
 Channels& Team::make_channels(int rank) const {
@@ -102,7 +101,7 @@ Channels& Team::make_channels(int rank) const {
   Member& m = members_[rank];
   channels->to.reader = rank;
   channels->to.measure_at = measure_from_;
-  channels->from = {&kUnwritten, 1, rank, &m.mine->channel, 0, &m};
+  channels->from = {&kUnwritten, 1, rank, &m.mine()->channel, 0, &m};
   m.channels = channels;
   return *channels;
 }
@@ -161,7 +160,6 @@ void Team::connect_tier(int member, const char* block, unsigned most_members) {
   Member& m = members_[member];
   connect_queues(m, {most_members, true}, known.segment, block);
   m.instance = known.instance;
-  m.pid = known.pid;
   m.started = known.started;
   m.progress_line = known.progress_line;
 }
@@ -182,16 +180,14 @@ void Team::connect_queues(Member& m, const BlockLayout& layout, const char* segm
   m.ack = reinterpret_cast<const Ack*>(block + layout.ack(static_cast<unsigned>(rank_)));
   if (!layout.tier || rank_ != 0) return;
   InQueue& channel = this->channel(m.board.writer);
-  channel.ring = reinterpret_cast<const Record*>(block + layout.channel(0));
+  channel.ring = reinterpret_cast<const Record*>(block + layout.tier_channel());
   channel.records = layout.records();
 }
 
-void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
-                   std::uint64_t started) {
+void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, std::uint64_t started) {
   const BlockLayout layout{static_cast<unsigned>(size_)};
   Member& m = members_[member];
   connect_queues(m, layout, segment, block);
-  m.pid = pid;
   m.started = started;
   m.instance = instance;
   m.progress_line = reinterpret_cast<const ProgressLine*>(block + layout.progress_line());
@@ -279,8 +275,8 @@ void Team::leave_calls(std::uint64_t number, std::uint64_t gave_up) {
   for (Team* team = this; team != nullptr; team = team->next_tier_) {
     for (int r = 0; r < team->size_; ++r) {
       if (r == team->rank_) continue;
-      team->members_[r].mine->gave_up.store_release(gave_up);
-      team->members_[r].mine->left.store_release(number);  // pairs with has_left
+      team->members_[r].mine()->gave_up.store_release(gave_up);
+      team->members_[r].mine()->left.store_release(number);  // pairs with has_left
     }
   }
 }
@@ -388,7 +384,7 @@ bool Team::make_room(OutQueue& queue) {
   const bool board = queue.reader == OutQueue::kEverybody;
   for (int r = board ? 0 : queue.reader; r < (board ? size_ : queue.reader + 1); ++r) {
     if (r == rank_) continue;
-    Moved& moved = board ? members_[r].mine->board_moved : members_[r].mine->channel_moved;
+    Moved& moved = board ? members_[r].mine()->board_moved : members_[r].mine()->channel_moved;
     moved.ring.store_release(offset << 8 | static_cast<unsigned>(std::countr_zero(records)));
     moved.at.store_release(queue.written + 1);  // pairs with follow
   }
@@ -406,13 +402,13 @@ bool Team::has_room(OutQueue& queue) {
 // Makes a channel: see lines.hpp.
 bool Team::open(OutQueue& queue) {
   const BlockLayout layout{static_cast<unsigned>(size_)};
-  char* const ring = block_ + layout.channel(static_cast<unsigned>(queue.reader));
-  const auto offset = static_cast<std::uint64_t>(ring - memory_.segment);
-  if (memory_.back != nullptr && !memory_.back(memory_.context, offset, layout.ring_bytes())) return false;
+  const std::uint64_t offset = memory_.channels + layout.channel(static_cast<unsigned>(queue.reader));
+  if (memory_.back == nullptr || !memory_.back(memory_.context, offset, layout.ring_bytes())) return false;
+  char* const ring = memory_.segment + offset;
   clear_ring(ring, layout);
   queue.ring = reinterpret_cast<Record*>(ring);
   queue.records = layout.records();
-  Ack& line = *members_[queue.reader].mine;
+  Ack& line = *members_[queue.reader].mine();
   line.channel_ring.store_release(offset << 8 | static_cast<unsigned>(std::countr_zero(queue.records)));
   line.channel_opened.store_release(instance_);  // pairs with InQueue::open
   return true;

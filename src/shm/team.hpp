@@ -89,8 +89,9 @@ struct RingMemory {
   void* context = nullptr;
   // For a queue that moves, as an offset. 0: there is none.
   std::uint64_t (*allocate)(void* context, std::size_t bytes) = nullptr;
-  // Backs a place in the communicator's block. False: there is no memory. Null: all places are
-  // backed.
+  // Where the communicator's channels have their places, and what backs one of them. False: there
+  // is no memory.
+  std::uint64_t channels = 0;
   bool (*back)(void* context, std::uint64_t offset, std::size_t bytes) = nullptr;
 };
 
@@ -107,13 +108,17 @@ struct Member {
   const char* segment = nullptr;
   const Ack* ack = nullptr;    // that member's ack line for what we write
   std::uint64_t instance = 0;  // the instance that the line has as long as the member has not left
-  Ack* mine = nullptr;         // our ack line for what it writes
   std::uint64_t heard = 0;     // records of our board that it was last seen to have read
   Distance distance;
-  int pid = 0;                // where its memory can be read
   std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
   const ProgressLine* progress_line = nullptr;
 
+  // Our ack line for what it writes.
+  [[nodiscard]] Ack* mine() const {
+    return reinterpret_cast<Ack*>(reinterpret_cast<char*>(board.ack) - offsetof(Ack, board));
+  }
+  // Where its memory can be read.
+  [[nodiscard]] int pid() const { return segment == nullptr ? 0 : static_cast<int>(header()->pid); }
   [[nodiscard]] const SegmentHeader* header() const { return reinterpret_cast<const SegmentHeader*>(segment); }
   [[nodiscard]] const Note* notes() const;  // its flight recorder
   [[nodiscard]] const Note* call_descriptors() const { return BlockLayout::descriptors_beside(progress_line); }
@@ -156,8 +161,7 @@ class Team {
   void settle_tier();
   void connect_tier(int member, const char* block, unsigned most_members);
   // `instance` is what that member's block says.
-  void connect(int member, std::uint64_t instance, const char* segment, const char* block, int pid,
-               std::uint64_t started);
+  void connect(int member, std::uint64_t instance, const char* segment, const char* block, std::uint64_t started);
   static void destroy(Team* team);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -293,7 +297,7 @@ class Team {
   // Tells that member that this rank has places for its first `count` messages in this call;
   // is_ready() asks.
   void make_ready(int member, std::uint64_t call, std::uint32_t count) {
-    members_[member].mine->ready.store_release(call << 32 | count);
+    members_[member].mine()->ready.store_release(call << 32 | count);
   }
   [[nodiscard]] bool is_ready(int member, std::uint64_t call, std::uint32_t count) const {
     const Member& m = members_[member];
@@ -406,7 +410,6 @@ class Team {
   Team* next_tier_ = nullptr;
   std::uint64_t generation_ = 0;
   std::uint64_t instance_ = 0;  // of our block
-  char* block_ = nullptr;
   std::uint64_t calls_ = 0;
   CheckLevel check_ = CheckLevel::none;
   bool troubled_ = false;

@@ -160,6 +160,43 @@ TEST(Agreement, GrownSegmentsAreMappedByAllOrByNone) {
   EXPECT_EQ(made_after_growth("map_more:2:ENOMEM,map_shared:*:ENOMEM"), 0);
 }
 
+// A channel takes memory when a rank first writes to it. Without memory the call fails there, and
+// on the rank that waits for it. The communicator goes on.
+TEST(Agreement, AChannelWithoutMemoryFailsTheCall) {
+  constexpr int kRanks = 3;
+  Group group(everybody(kRanks));
+  Group gate(everybody(kRanks));
+  run_job(kRanks, {}, [&](int rank, engine::Process& process) {
+    engine::Comm* const comm = make_comm(process, group, rank);
+    ASSERT_NE(comm, nullptr);
+    use(*comm, rank);
+    std::vector<char> all(kRanks * 8);
+    char mine[8];
+    std::memset(mine, rank + 1, sizeof mine);
+    const auto gather = [&] {
+      return engine::gather(*comm, Collective::gather, {mine, sizeof mine, &kBytes}, {all.data(), &kBytes, 8}, 0, false,
+                            true)
+          .status;
+    };
+    int ignored[kRanks];
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    if (rank == 0) {
+      ASSERT_TRUE(sys::fault::arm("memfd_reserve:*:ENOMEM"));
+    }
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    EXPECT_EQ(gather(), rank == 0 ? Status::peer_failed : Status::no_memory);
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    if (rank == 0) sys::fault::disarm();
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    EXPECT_EQ(gather(), Status::ok);
+    if (rank == 0) {
+      EXPECT_EQ(all[8], 2);
+      EXPECT_EQ(all[23], 3);
+    }
+    engine::comm_free(comm);
+  });
+}
+
 // Each job uses names of its own.
 TEST(Agreement, JobsPassDescriptorsAtTheSameTime) {
   for (int round = 0; round < 20; ++round) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Segments, lanes and acks, without a job around them.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -112,6 +113,29 @@ TEST(Segment, PeersMapMoreOfItAsItFills) {
   attachment_unmap(&longer);
 }
 
+// Places have addresses only. Blocks lie close together all the same.
+TEST(Segment, APlaceHasNoMemoryUntilItIsBacked) {
+  OwnSegment segment(32 * kMiB);
+  const auto backed = [&] {
+    struct stat file;
+    EXPECT_EQ(fstat(segment.descriptor(), &file), 0);
+    return file.st_blocks * 512 / 4096;
+  };
+  const auto first = segment.block_allocate(1024);
+  const auto none = backed();
+  const auto place = segment.place_allocate(2 * kMiB);
+  EXPECT_EQ(backed(), none);
+  const auto second = segment.block_allocate(1024);
+  ASSERT_TRUE(first != 0 && place != 0 && second != 0);
+  EXPECT_EQ(second - first, 1024u);
+  const auto before = backed();
+  EXPECT_TRUE(segment.back(place + 5 * 4096 + 100, 1024));
+  EXPECT_EQ(backed(), before + 1);
+  segment.place_release(place, 2 * kMiB);
+  EXPECT_EQ(segment.place_allocate(2 * kMiB), place);
+  EXPECT_NE(segment.place_allocate(2 * kMiB), place);
+}
+
 TEST(Segment, ExtentEndsWithTheSegment) {
   OwnSegment segment(256 << 10);
   EXPECT_EQ(segment.extent(), std::size_t{256} << 10);
@@ -130,8 +154,7 @@ class TeamTest : public testing::Test {
       team_[r] = Team::create(r, 2, 77 + 2 * r, block_[r], &lanes_);
       team_[r]->settle(75, {}, {4096, 4096});
     }
-    for (int r = 0; r < 2; ++r)
-      team_[r]->connect(1 - r, 77 + 2 * (1 - r), segment_.base(), block_[1 - r], sys::process_id(), 0);
+    for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, 77 + 2 * (1 - r), segment_.base(), block_[1 - r], 0);
   }
   void TearDown() override {
     for (auto* team : team_) Team::destroy(team);
