@@ -217,7 +217,6 @@ bool CallCheck::has_ended(int peer, std::uint64_t waited_ns) {
 }
 
 bool CallCheck::check_peers(std::uint64_t waited_ns) {
-  if (call_.status() == Status::no_memory) return false;
   const bool moved = team_.make_room();
   if (team_.follow() || moved) return true;
   const Trouble trouble = look_for_trouble(waited_ns);

@@ -41,7 +41,8 @@
 // release, the instance of its block in `channel_opened` [Team::open]. The reader looks there while
 // it knows no ring [InQueue::open]. It never looks at a place without memory: that would take memory
 // as well, or end the process. A later owner of the block has another instance, so its channel is
-// not taken for ours.
+// not taken for ours. Without memory the writer's call fails, and `channel_failed` says so to the
+// reader, whose call then fails as well.
 //
 // Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
 // records as it has. If the readers are long in coming, and the message lies in records, the writer
@@ -145,6 +146,8 @@ struct alignas(kLineBytes) Ack {
   // That channel, once it is there: the instance of this block. Another word: it is not there yet.
   Atomic<std::uint64_t> channel_opened;
   Atomic<std::uint64_t> channel_ring;  // as Moved::ring
+  // The last call in which there was no memory for it.
+  Atomic<std::uint64_t> channel_failed;
 };
 static_assert(sizeof(Ack) == kLineBytes);
 

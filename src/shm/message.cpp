@@ -23,9 +23,14 @@ Record* claim(Call& call, OutQueue& queue) {
   const std::uint64_t acked = queue.acked;
   Record* const record = call.team().claim(queue);
   if (queue.acked != acked) heed_leavers(call, queue);
-  if (record == nullptr && queue.records == 0) [[unlikely]]
-    call.fail(Status::no_memory);
   return record;
+}
+
+// There is no memory for the queue. The message is dropped, and its reader told.
+bool drop(Call& call, const OutQueue& queue) {
+  call.fail(Status::no_memory);
+  call.team().fail_channel(queue.reader, call.number());
+  return true;
 }
 
 }  // namespace
@@ -45,6 +50,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   if (written() + wanted > allowed_) return false;
   Record* record = claim(call, queue);
   if (!record) {
+    done_ = queue.records == 0 && drop(call, queue);
     if (total_ <= kMostInlineBytes && call.runs_ahead()) queue.wanted = records_ahead(total_);
     return false;
   }
@@ -68,6 +74,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
 // Publishes one record that names the whole message. This rank's memory is its slot.
 bool Outgoing::publish_single_copy(Call& call, OutQueue& queue) {
   Record* record = claim(call, queue);
+  done_ = queue.records == 0 && drop(call, queue);
   if (!record) return false;
   record->describe(RecordKind::single_copy, stamp(call));
   record->address = reinterpret_cast<std::uintptr_t>(source_);
@@ -163,9 +170,16 @@ void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
     call.report_mismatch({call.team().rank_of(queue.writer), record->call});
 }
 
+// Whether the writer had no memory for the channel.
+bool Reader::will_not_come(Call& call, const InQueue& queue) {
+  if (!call.team().lacks_channel(queue.writer, call.number())) return false;
+  call.fail(Status::peer_failed);
+  return done_ = failed_ = true;
+}
+
 bool Reader::look(Call& call, InQueue& queue) {
   const Record* record = queue.peek();
-  if (!record) return false;
+  if (!record) return queue.records == 1 && will_not_come(call, queue);
   if (!is_ours(call, queue, record)) return done_;
   if (!begun_) begin(call, queue, record);
   single_copy_ = record->kind() == RecordKind::single_copy;

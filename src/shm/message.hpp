@@ -286,6 +286,7 @@ class Reader {
 
  private:
   bool look(Call& call, InQueue& queue);
+  bool will_not_come(Call& call, const InQueue& queue);
   void begin(Call& call, const InQueue& queue, const Record* record);
   bool is_ours(Call& call, InQueue& queue, const Record* record);
 

@@ -38,6 +38,7 @@ void reset_block(char* block, int rank, const BlockLayout& layout, std::uint64_t
     ack->ready.store_release(0);
     for (Moved* moved : {&ack->board_moved, &ack->channel_moved}) moved->at.store_release(0);
     ack->channel_opened.store_release(0);
+    ack->channel_failed.store_release(0);
     ack->generation.store_release(instance);
   }
   clear_ring(block + layout.board(), layout);

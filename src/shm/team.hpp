@@ -245,6 +245,15 @@ class Team {
     return wanted < fragments_.most ? static_cast<std::size_t>(wanted) : fragments_.most;
   }
 
+  // There is no memory for the channel to that member, so this call cannot go on.
+  void fail_channel(int member, std::uint64_t call) {
+    members_[member].mine()->channel_failed.store_release(call);  // pairs with lacks_channel
+  }
+  // Whether a member says so of its channel to us.
+  [[nodiscard]] bool lacks_channel(int member, std::uint64_t call) const {
+    const Member& m = members_[member];
+    return m.ack->channel_failed.load_acquire() == call && m.is_here();
+  }
   // The record to fill next. Null: readers have not left it, or there is no memory for the queue,
   // which then has no records.
   Record* claim(OutQueue& queue) {
