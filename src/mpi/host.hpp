@@ -22,7 +22,7 @@ namespace stretto::mpi {
 // clang-format off
 #define STRETTO_HOST_REQUIRED(X)                                                                                    \
   X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allgatherv) X(Allreduce) X(Barrier) X(Bcast)        \
-  X(Cancel)                                                                                                         \
+  X(Cancel) X(Comm_get_attr)                                                                                        \
   X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free) X(Comm_free_keyval) X(Comm_get_errhandler) \
   X(Comm_group) X(Comm_rank) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter)                \
   X(Errhandler_free) X(Error_class) X(Gather) X(Gatherv) X(Grequest_complete) X(Grequest_start) X(Group_free)       \

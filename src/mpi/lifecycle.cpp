@@ -143,6 +143,7 @@ void say_why_off(const Ballot& all) {
 
 void agree() {
   const Inside inside;
+  vendor::ask_initialized_host(g_host.constants);
   host().Comm_rank(host().constants.comm_world, &g_world.rank);
   host().Comm_size(host().constants.comm_world, &g_world.size);
   log_set_rank(g_world.rank);

@@ -15,6 +15,10 @@ and, per ABI of src/mpi/vendor/abis.toml,
     src/mpi/vendor/<abi>/abi.gen.hpp    its facts for C++ (gen_abis.py)
     cmake/abis.gen.cmake                its facts for CMake (gen_abis.py)
 
+and, for the standard ABI, of which Stretto has an mpi.h of its own,
+
+    src/mpi/vendor/standard/functions.gen.h    the host's functions (gen_standard.py)
+
 `gen_wrappers.py --check` only compares, and fails when a file is stale.
 
 The wrappers declare handles as 64-bit integers. On x86-64 and AArch64 a handle is one register or
@@ -32,6 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gen_abis
+import gen_standard
 import gen_touched
 import gen_waiting
 from gen_api import Parameter, has_large, load, parameters
@@ -292,7 +297,7 @@ def outputs(apis: dict) -> dict[Path, str]:
     }
     for name, abi in gen_abis.abis().items():
         files[gen_abis.VENDOR / name / "exports.map"] = export_map(found, abi["large_count"])
-    return files | gen_abis.outputs()
+    return files | gen_abis.outputs() | gen_standard.outputs()
 
 
 def main() -> int:

@@ -30,6 +30,10 @@ bool fill_constants(Constants& c) {
          c.errors_are_fatal && c.errors_return && c.min && c.band && c.request_null;
 }
 
+void ask_initialized_host(Constants&) {}
+
+bool has_type(MPI_Datatype) { return true; }  // the handle of one that it lacks is null
+
 bool meets_in_init() {
   const char* const asynchronous = std::getenv("OMPI_MCA_async_mpi_init");
   return asynchronous == nullptr || std::strchr("0fFnN", *asynchronous) != nullptr;  // 0, false, no, or empty
