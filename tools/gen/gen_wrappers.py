@@ -17,7 +17,7 @@ and, per ABI of src/mpi/vendor/abis.toml,
 
 and, for the standard ABI, of which Stretto has an mpi.h of its own,
 
-    src/mpi/vendor/standard/functions.gen.h    the host's functions (gen_standard.py)
+    src/mpi/vendor/standard/include/functions.gen.h    the host's functions (gen_standard.py)
 
 `gen_wrappers.py --check` only compares, and fails when a file is stale.
 

@@ -56,9 +56,10 @@ class Mpi:
 
     @property
     def python(self) -> Path | None:
-        """The interpreter of a wheel's environment, if it has mpi4py and NumPy."""
+        """The interpreter of a wheel's environment, if it has mpi4py and NumPy. PyPI's mpi4py has no
+        build for the standard ABI."""
         python = self.prefix / "bin" / "python"
-        if self.origin != "wheel" or not python.exists():
+        if self.origin != "wheel" or self.is_standard or not python.exists():
             return None
         packages = list(self.prefix.glob("lib/python3*/site-packages"))
         return python if any((p / "mpi4py").is_dir() and (p / "numpy").is_dir() for p in packages) else None
