@@ -119,7 +119,7 @@ def test_a_wrapper_of_another_mpi_is_not_served(mpi: Mpi, run_mpi: Callable, one
     assert len(job.messages()) == 1 and "wraps another MPI" in job.messages()[0], job.describe()
 
 
-def test_the_mpi_of_a_program(mpi: Mpi, one_binary: Path) -> None:
+def test_the_mpi_of_a_program(mpi: Mpi, one_binary: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The tool finds the library by what the program is linked to, also where the user names the MPI."""
     found = choosing.mpi_of(one_binary)
     assert found and found.is_standard
@@ -129,3 +129,4 @@ def test_the_mpi_of_a_program(mpi: Mpi, one_binary: Path) -> None:
     for other in [each for each in finding.find_all() if not finding.standard(each)][:1]:
         with pytest.raises(typer.Exit):
             choosing.check_mpi(other, one_binary, [])
+        assert "--mpi" in (said := capsys.readouterr().err) and "@standard, or leave out --mpi" in said

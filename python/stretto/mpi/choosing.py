@@ -85,7 +85,7 @@ def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> Mpi:
     if suitable := by_abi(chosen, found.abi):
         return suitable
     others = [mpi for mpi in finding.find_abis() if mpi.abi == found.abi]
-    advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
+    advice = f"--mpi {others[0].name}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
     fail(
         f"{found.program} is linked to {found.library or found.soname}, which is {ABIS[found.abi].family}; "
         f"{chosen.title} ({chosen.mpiexec}) would start "

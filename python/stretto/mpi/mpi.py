@@ -49,6 +49,11 @@ class Mpi:
         return ABIS[self.abi].standard
 
     @property
+    def name(self) -> str:
+        """What `--mpi` may call it."""
+        return f"{self.kind}@{self.abi}" if self.is_standard else self.kind
+
+    @property
     def tag(self) -> str:
         """A name for directories and test ids: one per MPI found."""
         name = f"{self.kind}-{self.version}" + ("-wheel" if self.origin == "wheel" else "")
