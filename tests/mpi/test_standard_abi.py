@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import harness
 import pytest
 import typer
 from oracle import SMALL_RING, seed
-from stretto.mpi import Mpi, choosing, finding
+from stretto.mpi import Mpi, choosing, finding, wheels
 from stretto.mpi.abis import STANDARD
 
 pytestmark = [pytest.mark.only(abi="standard"), pytest.mark.every]
@@ -117,6 +118,43 @@ def test_a_wrapper_of_another_mpi_is_not_served(mpi: Mpi, run_mpi: Callable, one
     job = run_mpi(mpi, 2, [one_binary], preload=f"{loader}:{harness.library(mpi.abi)}").ok()
     assert all(result["served"] == 0 for result in job.results())
     assert len(job.messages()) == 1 and "wraps another MPI" in job.messages()[0], job.describe()
+
+
+PYTHON_JOB = """
+from mpi4py import MPI
+import ctypes, numpy
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+for n in (1, 1000, 300_000):
+    data = numpy.arange(n) if rank == 0 else numpy.empty(n, dtype=int)
+    comm.Bcast(data)
+    sums = numpy.empty(n)
+    comm.Allreduce(numpy.full(n, rank + 1.0), sums)
+    assert (data == numpy.arange(n)).all() and (sums == size * (size + 1) / 2).all()
+assert comm.allreduce({rank}, op=lambda a, b: a | b) == set(range(size))
+ours = ctypes.CDLL(None)
+ours.stretto_last_path.restype = ctypes.c_char_p
+comm.Barrier()
+print("served by", ours.stretto_last_path().decode())
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_one_mpi4py_runs_on_every_mpi(run_mpi: Callable, tmp_path: Path) -> None:
+    """Python's module is built once, from source, with the first MPI's mpicc_abi."""
+    first = MPIS[0]
+    python = first.prefix / "bin" / "python"
+    if first.wrapper_words or not python.exists():
+        pytest.skip("needs mpicc_abi and the Python of a wheel's environment")
+    line = [python, *"-m pip install -q --no-deps --no-binary mpi4py --target".split(), tmp_path, wheels.MPI4PY]
+    env = {**os.environ, **first.environment(), "MPICC": str(first.mpicc), "CFLAGS": "-O0 -g0"}
+    built = subprocess.run(list(map(str, line)), capture_output=True, text=True, env=env, check=False)
+    if built.returncode:
+        pytest.skip(f"mpi4py cannot be built: {built.stderr[-300:]}")
+    for mpi in MPIS:
+        job = run_mpi(mpi, 3, [python, "-c", PYTHON_JOB], env={"PYTHONPATH": str(tmp_path)}).ok()
+        assert job.stdout.count("served by inline") == 3, job.describe()
 
 
 def test_the_mpi_of_a_program(mpi: Mpi, one_binary: Path, capsys: pytest.CaptureFixture[str]) -> None:
