@@ -202,7 +202,7 @@ void compose_alltoall(Composition& c) {
   const Algorithm* const chosen = c.plan.choices[static_cast<int>(Collective::alltoall)][top].algorithm;
   if (chosen && chosen == find_algorithm(Collective::alltoall, "pairwise")) return InTurn(c).run(Window(c.b, 1));
   if (chosen && chosen == find_algorithm(Collective::alltoall, "linear")) return InTurn(c).run(Window(c.b, 0));
-  const bool equal = c.problem.collective == Collective::alltoall;
+  const bool equal = c.problem.collective == Collective::alltoall && !c.whole.ins.begins && !c.whole.outs.begins;
   equal ? Carriers(c).run() : InTurn(c).run(Window::of_units(c.b, kInFlightBytes));
 }
 
