@@ -23,7 +23,7 @@ constexpr std::size_t kSegmentBytes = std::size_t{1} << 30;
 int remember_host(dl_phdr_info* info, std::size_t, void* found) {
   const char* slash = std::strrchr(info->dlpi_name, '/');
   const char* name = slash ? slash + 1 : info->dlpi_name;
-  for (const char* prefix : {"libmpi.so", "libmpich.so"}) {
+  for (const char* prefix : {"libmpi.so", "libmpich.so", "libmpi_abi.so"}) {
     if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) {
       *static_cast<const char**>(found) = info->dlpi_name;
       return 1;
@@ -69,7 +69,7 @@ void fail(const char* format, ...) {
 HostLibrary find_host_library() {
   HostLibrary host;
   dl_iterate_phdr(remember_host, &host.path);
-  if (!host.path) fail("no libmpi.so or libmpich.so among the loaded libraries");
+  if (!host.path) fail("no libmpi.so, libmpich.so or libmpi_abi.so among the loaded libraries");
   host.handle = dlopen(host.path, RTLD_NOLOAD | RTLD_LAZY);
   if (!host.handle) fail("cannot open %s: %s", host.path, dlerror());
   return host;

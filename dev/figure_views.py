@@ -329,3 +329,72 @@ def pages_loop(doc: Doc) -> Lines:
         for r in doc["results"]
     ]
     return table(("kept", "touched", "before", "after", "after / before", "small pages", "huge after"), rows)
+
+
+# ---- stretto model predict -----------------------------------------------------------------------
+
+
+@view("stretto.model.predict")
+def predict_times(doc: Doc) -> Lines:
+    """One row for each call, one column for each algorithm; the least time is bold."""
+    names = unique(p["algorithm"] for p in doc["predictions"])
+    rows = []
+    for call in unique((p["ranks"], p["bytes"]) for p in doc["predictions"]):
+        times = [p["time"] for p in doc["predictions"] if (p["ranks"], p["bytes"]) == call]
+        cells = [model_time(time, doc) for time in times]
+        rows.append(
+            (str(call[0]), size(call[1]), *(f"**{c}**" if t == min(times) else c for c, t in zip(cells, times)))
+        )
+    return table(("ranks", "bytes", *names), rows)
+
+
+@view("stretto.model.predict")
+def predict_crossings(doc: Doc) -> Lines:
+    """What leaves the domains of each level."""
+    levels = [crossed["level"] for crossed in doc["predictions"][0]["crossed"]]
+    rows = [
+        (
+            str(p["ranks"]),
+            size(p["bytes"]),
+            p["algorithm"],
+            model_time(p["time"], doc),
+            *(f"{crossed['messages']}, {crossed['bytes'] / p['bytes']:.1f} vectors" for crossed in p["crossed"]),
+        )
+        for p in doc["predictions"]
+    ]
+    return table(("ranks", "bytes", "algorithm", "time", *(f"leave a {level}" for level in levels)), rows)
+
+
+@view("stretto.model.predict")
+def predict_posted(doc: Doc) -> Lines:
+    """How much is on its way to one rank or domain at a time."""
+    rows = [
+        (
+            str(p["ranks"]),
+            size(p["bytes"]),
+            p["algorithm"],
+            model_time(p["time"], doc),
+            *(f"{some['messages']} of {size(p['bytes'])}" for some in p["posted"]),
+        )
+        for p in doc["predictions"]
+    ]
+    places = [some["level"] for some in doc["predictions"][0]["posted"]]
+    return table(("ranks", "bytes", "algorithm", "time", *(f"at once to a {name}" for name in places)), rows)
+
+
+# ---- stretto cluster simulate --------------------------------------------------------------------
+
+
+@view("stretto.cluster.simulate")
+def simulate_ratios(doc: Doc) -> Lines:
+    """The time of what was chosen, and divided by those of the other MPIs' choices."""
+
+    def ratio(result: Doc, selector: str) -> str:
+        theirs = result[f"{selector}_us"]
+        return f"{result['ours_us'] / theirs:.2f}" if theirs else "–"
+
+    rows = [
+        (r["op"], size(r["bytes"]), f"{r['ours_us']:.0f} us", ratio(r, "ompi"), ratio(r, "mpich"))
+        for r in doc["results"]
+    ]
+    return table(("", "bytes", "ours", "/ Open MPI's", "/ MPICH's"), rows)

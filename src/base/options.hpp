@@ -28,6 +28,7 @@ enum class Option : std::uint8_t {
   single_copy,
   streaming,
   wait,
+  kind,
   tiers,
   agree,
   watchdog,
@@ -80,6 +81,7 @@ inline constexpr std::size_t kOptionTextBytes = 256;
 
 enum class StatsFormat : std::uint8_t { off, text, json };  // in the order of STRETTO_STATS's choices
 enum class WaitChoice : std::uint8_t { automatic, spin, yield, nap };
+enum class KindChoice : std::uint8_t { automatic, on, off };
 enum class ServeChoice : std::uint8_t { automatic, mpi, schedule };  // of each collective
 enum class SingleCopyChoice : std::uint8_t { automatic, off, always };
 enum class StreamingChoice : std::uint8_t { automatic, off, always };
@@ -135,6 +137,7 @@ struct Options {
     return static_cast<ReproducibleChoice>(get(Option::reproducible));
   }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
+  [[nodiscard]] KindChoice kind() const { return static_cast<KindChoice>(get(Option::kind)); }
   // From how many ranks of a node on a communicator has tiers.
   [[nodiscard]] int tiers_from_ranks() const;
   [[nodiscard]] int agree() const { return static_cast<int>(get(Option::agree)); }

@@ -192,6 +192,9 @@ struct Tuning {
   // A launcher ends the job when a rank ends badly. Stretto waits so long for it.
   std::uint64_t launcher_patience_ns = 1'000'000'000;
 
+  // Kind waiting (mpi/waiting.hpp): tests before the first one that gives the processor away.
+  std::uint32_t kind_looks = 2;
+
   // From how many received bytes on a call may return early (STRETTO_OVERLAP=on), and how many
   // bytes of pages are worth a guard. Guarding costs some 20 us and 25 us/MiB.
   std::uint64_t overlap_bytes = 256 << 10, overlap_least_guarded = 64 << 10;

@@ -102,7 +102,7 @@ void emit_segments(Builder& builder, const Algorithm& algorithm, const Call& cal
     part.out = piece(call.out, n, static_cast<std::uint64_t>(s));
     part.ins.segments = part.outs.segments = segments;
     part.ins.segment = part.outs.segment = s;
-    builder.set_segment(s);
+    builder.set_segment(s, segments);
     builder.set_priority(s);
     algorithm.emit(builder, part);
   }

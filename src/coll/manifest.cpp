@@ -26,6 +26,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::bcast,     "binary",             bcast_binary,                     nothing,                   0, false},
     {Collective::bcast,     "scatter_ring",       bcast_scatter_ring,               nothing,                   2, false},
     {Collective::bcast,     "scatter_bruck",      bcast_scatter_bruck,              nothing,                   2, false},
+    {Collective::bcast,     "circulant",          bcast_circulant,                  nothing,                   0, false},
 
     {Collective::gather,    "flat",               gather_flat,                      nothing,                   0, true},
     {Collective::gather,    "binomial",           gather_binomial,                  kSubtrees,                 0, false},
@@ -39,6 +40,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::allgather, "bruck",              allgather_bruck,                  whole_parts,               0, false},
     {Collective::allgather, "recursive_doubling", allgather_recursive_doubling,     whole_parts,               0, false},
     {Collective::allgather, "linear",             allgather_linear,                 nothing,                   0, true},
+    {Collective::allgather, "bine",               allgather_bine,                   whole_parts,               0, false},
 
     {Collective::alltoall,  "linear",             alltoall_linear,                  nothing,                   0, true},
     {Collective::alltoall,  "pairwise",           alltoall_pairwise,                nothing,                   0, false},
@@ -52,17 +54,22 @@ constexpr Algorithm kManifest[] = {
     {Collective::reduce,    "kchain_long_first",  reduce_kchain_long_first,         nothing,                  -1, false},
     {Collective::reduce,    "binary",             reduce_binary,                    nothing,                   0, false},
     {Collective::reduce,    "scatter_gather",     reduce_scatter_gather,            nothing,                   0, false},
+    {Collective::reduce,    "circulant",          reduce_circulant,                 commutative,               0, false},
 
     {Collective::allreduce, "recursive_doubling", allreduce_recursive_doubling,     nothing,                   0, false},
     {Collective::allreduce, "recursive_multiplying", allreduce_recursive_multiplying, nothing,                 4, false},
     {Collective::allreduce, "halving_doubling",   allreduce_halving_doubling,       nothing,                   0, false},
     {Collective::allreduce, "ring",               allreduce_ring,                   commutative,               0, false},
     {Collective::allreduce, "reduce_bcast",       allreduce_reduce_bcast,           nothing,                   2, false},
+    {Collective::allreduce, "circulant",          allreduce_circulant,              commutative,               0, false},
+    {Collective::allreduce, "bine",               allreduce_bine,                   commutative,               0, false},
 
     {Collective::reduce_scatter, "ring",               reduce_scatter_ring,              commutative,               0, false},
     {Collective::reduce_scatter, "pairwise",           reduce_scatter_pairwise,          nothing,                   0, false},
     {Collective::reduce_scatter, "recursive_halving",  reduce_scatter_recursive_halving, commutative | whole_parts, 0, false},
     {Collective::reduce_scatter, "reduce_scatterv",    reduce_scatter_reduce_scatterv,   whole_parts,               2, false},
+    {Collective::reduce_scatter, "circulant",          reduce_scatter_circulant,         commutative | whole_parts, 0, false},
+    {Collective::reduce_scatter, "bine",               reduce_scatter_bine,              commutative | whole_parts, 0, false},
 
     {Collective::scan,      "chain",              scan_chain,                       nothing,                   0, false},
     {Collective::scan,      "doubling",           scan_doubling,                    nothing,                   0, false},

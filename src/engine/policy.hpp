@@ -67,6 +67,12 @@ inline std::uint64_t past_from_bytes(StreamingChoice streaming, const sys::Share
   return l3.bytes / static_cast<unsigned>(std::min(ranks, l3.processors));
 }
 
+// Whether `ranks` ranks of this node have too few processors, as far as one of them knows. If the
+// process is bound to some processors, the other ranks have processors of their own.
+inline bool exceed_processors(unsigned ranks, const sys::Cpus& cpus, bool bound) {
+  return ranks > (bound ? cpus.online : std::min<double>(cpus.quota, cpus.count));
+}
+
 // How ranks wait. `crowded`: there are fewer processors than ranks.
 inline WaitMode wait_mode(WaitMode wanted, bool crowded) {
   if (wanted != WaitMode::automatic) return wanted;

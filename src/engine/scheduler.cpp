@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "engine/explain.hpp"
+#include "engine/policy.hpp"
 #include "engine/process.hpp"
 #include "engine/stalled.hpp"
 #include "sys/sys.hpp"
@@ -77,9 +78,7 @@ shm::WaitPolicy schedule_policy(Process& process) {
     const Locked locked(process);
     return system_facts(process).cpus;
   }();
-  const double usable = cpus.quota < cpus.count ? cpus.quota : cpus.count;
-  const bool bound = cpus.count < cpus.online;  // if so, the other ranks have processors of their own
-  return wait_policy(process, process.ranks_on_node > (bound ? cpus.online : usable));
+  return wait_policy(process, exceed_processors(process.ranks_on_node, cpus, cpus.count < cpus.online));
 }
 
 std::uint64_t explained_after_ns(const Process& process) {

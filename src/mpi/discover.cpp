@@ -56,7 +56,8 @@ HostLibrary library_of(const void* mark) {
   library.is_program = *map->l_name == 0;
   library.handle = dlopen(library.is_program ? nullptr : map->l_name, RTLD_NOLOAD | RTLD_LAZY);
   library.base = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-  library.standard_abi = starts_with(base_name(map->l_name), "libmpi_abi");
+  const char* const name = base_name(map->l_name);
+  library.standard_abi = starts_with(name, "libmpi_abi") || starts_with(name, "libpmpi_abi");
   return library.handle != nullptr ? library : HostLibrary{};
 }
 
@@ -96,11 +97,16 @@ std::uintptr_t object_of(const void* address, const char** name) {
 
 namespace {
 
-HostLibrary find_by_file_name() {
-  // 16 KiB are too much for the stack of some threads. The caller's lock guards this memory.
+// 16 KiB are too much for the stack of some threads. The caller's lock guards this memory.
+const Names& names_like_mpi() {
   static constinit Names names = {};
   names.count = 0;
   dl_iterate_phdr(collect, &names);
+  return names;
+}
+
+HostLibrary find_by_file_name() {
+  const Names& names = names_like_mpi();
   HostLibrary found;
   for (int i = 0; i < names.count; i++) {
     const HostLibrary library = candidate(names.path[i]);
@@ -121,6 +127,17 @@ void* next_definition(const char* name, const void* caller) {
   void* const found = find_beside_us(scope, name);
   dlclose(scope);
   return found;
+}
+
+bool has_other_mpi(const HostLibrary& host) {
+  const Names& names = names_like_mpi();
+  for (int i = 0; i < names.count; i++) {
+    const HostLibrary library = candidate(names.path[i]);
+    if (library.handle == nullptr) continue;
+    dlclose(library.handle);
+    if (library.base != host.base) return true;
+  }
+  return false;
 }
 
 HostLibrary find_host(const void* caller) {

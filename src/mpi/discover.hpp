@@ -9,7 +9,7 @@ namespace stretto::mpi {
 struct HostLibrary {
   void* handle = nullptr;     // of dlopen; null if no loaded object has PMPI_ functions
   std::uintptr_t base = 0;    // load address, as dladdr reports it
-  bool standard_abi = false;  // libmpi_abi: handles of the MPI 5 ABI, which is not ours
+  bool standard_abi = false;  // libmpi_abi: handles of MPI 5's standard ABI
   bool is_program = false;    // the program itself, linked statically to an MPI
 };
 
@@ -18,6 +18,10 @@ struct HostLibrary {
 //   2. in the scope of the caller's object (Python loads libmpi locally),
 //   3. by file name anywhere in the link map, unless 1 or 2 have an MPI_Init without PMPI_ names.
 HostLibrary find_host(const void* caller);
+
+// Whether the process has another MPI library as well, by file name. One that wraps it would call
+// Stretto with the handles of that other library.
+bool has_other_mpi(const HostLibrary& host);
 
 // The function that `name` would mean to `caller` without Stretto, in scopes 1 and 2. Null if none.
 void* next_definition(const char* name, const void* caller);

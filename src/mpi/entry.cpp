@@ -41,7 +41,8 @@ void* look_up_tool(const EntryFacts& facts) {
   if (g_library.handle == nullptr) return nullptr;
   const char* name = nullptr;
   void* const next = dlsym(RTLD_NEXT, facts.name);
-  return next == nullptr || object_of(next, &name) == g_library.base || is_in_mpi_library(next) ? nullptr : next;
+  if (next == nullptr || object_of(next, &name) == g_library.base || is_in_mpi_library(next)) return nullptr;
+  return vendor::is_component(name) ? nullptr : next;  // an MPI can have its PMPI_ names in a library of their own
 }
 
 // What the table has, or what `look_up` finds. Null: there is no such function.
@@ -117,6 +118,7 @@ bool may_be_ours() {
 // overwrites the handle with MPI_INFO_NULL, whose value is compared. After these two tests Stretto
 // gives handles of its own to the host, not earlier.
 const char* find_difference() {
+  if (vendor::kIsStandard && has_other_mpi(g_library)) return ", which wraps another MPI";
   constexpr unsigned char kUntouched = 0xa5;
   alignas(16) unsigned char memory[4 * sizeof(MPI_Info)];
   std::memset(memory, kUntouched, sizeof memory);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The wrappers of functions that Stretto does not serve: they wait for the data of calls that
-// returned early, and forward the arguments unseen.
+// The wrappers of functions that Stretto does not serve. They wait for the data of calls that
+// returned early (touched.hpp), or wait in the host's place (waiting.hpp). Then they forward the
+// arguments unseen.
 //
-// In the usual case no call has returned early, no tool is there, and the host's function is known.
-// Then a wrapper is three loads with a branch each, and a jump: nothing is saved on the stack.
+// In the usual case no call has returned early, ranks have processors, no tool is there, and the
+// host's function is known. Then a wrapper is a few loads, two branches and a jump: nothing is
+// saved on the stack.
 #pragma once
+#include <type_traits>
+
 #include "mpi/entry.hpp"
 #include "mpi/touched.hpp"
+#include "mpi/waiting.hpp"
 
 namespace stretto::mpi {
 
@@ -15,38 +20,55 @@ template <class... Arguments>
   return reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
 }
 
-template <Entry entry, auto touched, auto narrowed, class... Arguments>
+// What may be null for a function: `touched` waits for the memory of the call. `narrowed`, for a _c
+// function, calls the host's int function. `waits` waits in the host's place.
+template <auto step>
+inline constexpr bool has_step = !std::is_null_pointer_v<decltype(step)>;
+
+template <auto touched, auto waits>
+[[gnu::always_inline]] inline bool has_more_to_do() {
+  bool more = false;
+  if constexpr (has_step<touched>) more |= deferring();
+  if constexpr (has_step<waits>) more |= waiting_needed();
+  return more;
+}
+
+template <Entry entry, auto touched, auto narrowed, auto waits, class... Arguments>
 [[gnu::cold, gnu::noinline]] int forward_slowly(const void* caller, Arguments... arguments) {
-  if (deferring()) touched(arguments...);
+  if constexpr (has_step<touched>) {
+    if (deferring()) touched(arguments...);
+  }
+  if constexpr (has_step<waits>) {
+    int code = 0;
+    if (waiting_needed() && may_serve(caller) && waits(&code, arguments...)) return code;
+  }
   if (void* const function = host_entry_if_any(entry, caller)) return call(function, arguments...);
-  if constexpr (narrowed != nullptr)
+  if constexpr (has_step<narrowed>)
     return narrowed(arguments...);
   else
     entry_missing(entry);
 }
 
-// `touched` waits for the memory of the call. `narrowed`, for a _c function, calls the host's int
-// function.
-template <Entry entry, auto touched, auto narrowed = nullptr, class... Arguments>
+template <Entry entry, auto touched, auto narrowed = nullptr, auto waits = nullptr, class... Arguments>
 [[gnu::always_inline]] inline int forward(const void* caller, Arguments... arguments) {
   void* const function = g_host_entries[static_cast<int>(entry)].load(std::memory_order_relaxed);
-  if (!deferring() && function > no_function()) [[likely]]
+  if (!has_more_to_do<touched, waits>() && function > no_function()) [[likely]]
     return call(function, arguments...);
-  return forward_slowly<entry, touched, narrowed>(caller, arguments...);
+  return forward_slowly<entry, touched, narrowed, waits>(caller, arguments...);
 }
 
-template <Entry entry, auto touched, auto narrowed, class... Arguments>
+template <Entry entry, auto touched, auto narrowed, auto waits, class... Arguments>
 [[gnu::cold, gnu::noinline]] int forward_by_tool(const void* caller, Arguments... arguments) {
   if (void* const tool = tool_behind(entry, caller)) return call(tool, arguments...);
-  return forward_slowly<entry, touched, narrowed>(caller, arguments...);
+  return forward_slowly<entry, touched, narrowed, waits>(caller, arguments...);
 }
 
 // The same for an MPI_ name.
-template <Entry entry, auto touched, auto narrowed = nullptr, class... Arguments>
+template <Entry entry, auto touched, auto narrowed = nullptr, auto waits = nullptr, class... Arguments>
 [[gnu::always_inline]] inline int forward_mpi(const void* caller, Arguments... arguments) {
   if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == no_function()) [[likely]]
-    return forward<entry, touched, narrowed>(caller, arguments...);
-  return forward_by_tool<entry, touched, narrowed>(caller, arguments...);
+    return forward<entry, touched, narrowed, waits>(caller, arguments...);
+  return forward_by_tool<entry, touched, narrowed, waits>(caller, arguments...);
 }
 
 }  // namespace stretto::mpi

@@ -713,6 +713,13 @@ STRETTO_EXPORT int PMPI_Igatherv(const void* sendbuf, int sendcount, Handle send
   return forward<Entry::igatherv, igatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 
+STRETTO_EXPORT int MPI_Improbe(int source, int tag, Handle comm, int* flag, void* message, void* status) {
+  return forward_mpi<Entry::improbe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, message, status);
+}
+STRETTO_EXPORT int PMPI_Improbe(int source, int tag, Handle comm, int* flag, void* message, void* status) {
+  return forward<Entry::improbe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, message, status);
+}
+
 namespace {
 [[gnu::cold, gnu::noinline]] void imrecv_touched(void* buf, int count, Handle datatype, void*, void*) {
   const Touched touched;
@@ -784,6 +791,13 @@ STRETTO_EXPORT int MPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendc
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
   return forward<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+}
+
+STRETTO_EXPORT int MPI_Iprobe(int source, int tag, Handle comm, int* flag, void* status) {
+  return forward_mpi<Entry::iprobe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, status);
+}
+STRETTO_EXPORT int PMPI_Iprobe(int source, int tag, Handle comm, int* flag, void* status) {
+  return forward<Entry::iprobe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, status);
 }
 
 namespace {
@@ -949,6 +963,13 @@ STRETTO_EXPORT int PMPI_Issend(const void* buf, int count, Handle datatype, int 
   return forward<Entry::issend, issend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
+STRETTO_EXPORT int MPI_Mprobe(int source, int tag, Handle comm, void* message, void* status) {
+  return forward_mpi<Entry::mprobe, nullptr, nullptr, wait_in_mprobe>(__builtin_return_address(0), source, tag, comm, message, status);
+}
+STRETTO_EXPORT int PMPI_Mprobe(int source, int tag, Handle comm, void* message, void* status) {
+  return forward<Entry::mprobe, nullptr, nullptr, wait_in_mprobe>(__builtin_return_address(0), source, tag, comm, message, status);
+}
+
 namespace {
 [[gnu::cold, gnu::noinline]] void mrecv_touched(void* buf, int count, Handle datatype, void*, void*) {
   const Touched touched;
@@ -956,10 +977,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
-  return forward_mpi<Entry::mrecv, mrecv_touched>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward_mpi<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 STRETTO_EXPORT int PMPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
-  return forward<Entry::mrecv, mrecv_touched>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 
 namespace {
@@ -1086,6 +1107,13 @@ STRETTO_EXPORT int PMPI_Pready_range(int partition_low, int partition_high, Hand
   return forward<Entry::pready_range, pready_range_touched>(__builtin_return_address(0), partition_low, partition_high, request);
 }
 
+STRETTO_EXPORT int MPI_Probe(int source, int tag, Handle comm, void* status) {
+  return forward_mpi<Entry::probe, nullptr, nullptr, wait_in_probe>(__builtin_return_address(0), source, tag, comm, status);
+}
+STRETTO_EXPORT int PMPI_Probe(int source, int tag, Handle comm, void* status) {
+  return forward<Entry::probe, nullptr, nullptr, wait_in_probe>(__builtin_return_address(0), source, tag, comm, status);
+}
+
 namespace {
 [[gnu::cold, gnu::noinline]] void put_touched(const void* origin_addr, int origin_count, Handle origin_datatype, int, std::int64_t, int, Handle, Handle) {
   const Touched touched;
@@ -1119,10 +1147,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Recv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::recv, recv_touched>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward_mpi<Entry::recv, recv_touched, nullptr, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Recv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward<Entry::recv, recv_touched>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward<Entry::recv, recv_touched, nullptr, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 
 namespace {
@@ -1150,6 +1178,13 @@ STRETTO_EXPORT int MPI_Reduce_local(const void* inbuf, void* inoutbuf, int count
 }
 STRETTO_EXPORT int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int count, Handle datatype, Handle op) {
   return forward<Entry::reduce_local, reduce_local_touched>(__builtin_return_address(0), inbuf, inoutbuf, count, datatype, op);
+}
+
+STRETTO_EXPORT int MPI_Request_get_status(Handle request, int* flag, void* status) {
+  return forward_mpi<Entry::request_get_status, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
+}
+STRETTO_EXPORT int PMPI_Request_get_status(Handle request, int* flag, void* status) {
+  return forward<Entry::request_get_status, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
 }
 
 namespace {
@@ -1199,10 +1234,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::rsend, rsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::rsend, rsend_touched, nullptr, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Rsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::rsend, rsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::rsend, rsend_touched, nullptr, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -1225,10 +1260,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Send(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::send, send_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::send, send_touched, nullptr, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Send(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::send, send_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::send, send_touched, nullptr, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -1252,10 +1287,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv, sendrecv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv, sendrecv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
 namespace {
@@ -1265,10 +1300,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_replace, sendrecv_replace_touched>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_replace, sendrecv_replace_touched>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 
 namespace {
@@ -1278,10 +1313,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ssend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::ssend, ssend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::ssend, ssend_touched, nullptr, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Ssend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::ssend, ssend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::ssend, ssend_touched, nullptr, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -1321,6 +1356,34 @@ STRETTO_EXPORT int PMPI_Startall(int count, void* array_of_requests) {
   return forward<Entry::startall, startall_touched>(__builtin_return_address(0), count, array_of_requests);
 }
 
+STRETTO_EXPORT int MPI_Test(void* request, int* flag, void* status) {
+  return forward_mpi<Entry::test, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
+}
+STRETTO_EXPORT int PMPI_Test(void* request, int* flag, void* status) {
+  return forward<Entry::test, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
+}
+
+STRETTO_EXPORT int MPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
+  return forward_mpi<Entry::testall, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+}
+STRETTO_EXPORT int PMPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
+  return forward<Entry::testall, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+}
+
+STRETTO_EXPORT int MPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
+  return forward_mpi<Entry::testany, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+}
+STRETTO_EXPORT int PMPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
+  return forward<Entry::testany, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+}
+
+STRETTO_EXPORT int MPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
+  return forward_mpi<Entry::testsome, nullptr, nullptr, drive_before>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+}
+STRETTO_EXPORT int PMPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
+  return forward<Entry::testsome, nullptr, nullptr, drive_before>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+}
+
 namespace {
 [[gnu::cold, gnu::noinline]] void unpack_touched(const void* inbuf, int insize, int*, void* outbuf, int outcount, Handle datatype, Handle) {
   const Touched touched;
@@ -1349,6 +1412,34 @@ STRETTO_EXPORT int PMPI_Unpack_external(const void* datarep, const void* inbuf, 
   return forward<Entry::unpack_external, unpack_external_touched>(__builtin_return_address(0), datarep, inbuf, insize, position, outbuf, outcount, datatype);
 }
 
+STRETTO_EXPORT int MPI_Wait(void* request, void* status) {
+  return forward_mpi<Entry::wait, nullptr, nullptr, wait_in_wait>(__builtin_return_address(0), request, status);
+}
+STRETTO_EXPORT int PMPI_Wait(void* request, void* status) {
+  return forward<Entry::wait, nullptr, nullptr, wait_in_wait>(__builtin_return_address(0), request, status);
+}
+
+STRETTO_EXPORT int MPI_Waitall(int count, void* array_of_requests, void* array_of_statuses) {
+  return forward_mpi<Entry::waitall, nullptr, nullptr, wait_in_waitall>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
+}
+STRETTO_EXPORT int PMPI_Waitall(int count, void* array_of_requests, void* array_of_statuses) {
+  return forward<Entry::waitall, nullptr, nullptr, wait_in_waitall>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
+}
+
+STRETTO_EXPORT int MPI_Waitany(int count, void* array_of_requests, int* index, void* status) {
+  return forward_mpi<Entry::waitany, nullptr, nullptr, wait_in_waitany>(__builtin_return_address(0), count, array_of_requests, index, status);
+}
+STRETTO_EXPORT int PMPI_Waitany(int count, void* array_of_requests, int* index, void* status) {
+  return forward<Entry::waitany, nullptr, nullptr, wait_in_waitany>(__builtin_return_address(0), count, array_of_requests, index, status);
+}
+
+STRETTO_EXPORT int MPI_Waitsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
+  return forward_mpi<Entry::waitsome, nullptr, nullptr, wait_in_waitsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+}
+STRETTO_EXPORT int PMPI_Waitsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
+  return forward<Entry::waitsome, nullptr, nullptr, wait_in_waitsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+}
+
 namespace {
 [[gnu::cold, gnu::noinline]] void win_attach_touched(Handle, void* base, std::int64_t size) {
   const Touched touched;
@@ -1372,6 +1463,13 @@ STRETTO_EXPORT int MPI_Win_detach(Handle win, const void* base) {
 }
 STRETTO_EXPORT int PMPI_Win_detach(Handle win, const void* base) {
   return forward<Entry::win_detach, win_detach_touched>(__builtin_return_address(0), win, base);
+}
+
+STRETTO_EXPORT int MPI_Win_wait(Handle win) {
+  return forward_mpi<Entry::win_wait, nullptr, nullptr, wait_in_win_wait>(__builtin_return_address(0), win);
+}
+STRETTO_EXPORT int PMPI_Win_wait(Handle win) {
+  return forward<Entry::win_wait, nullptr, nullptr, wait_in_win_wait>(__builtin_return_address(0), win);
 }
 
 #if STRETTO_LARGE_COUNT
@@ -2369,10 +2467,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
-  return forward_mpi<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward_mpi<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 STRETTO_EXPORT int PMPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
-  return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 
 namespace {
@@ -2496,10 +2594,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Recv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::recv_c, recv_c_touched, recv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward_mpi<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Recv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward<Entry::recv_c, recv_c_touched, recv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 
 namespace {
@@ -2606,10 +2704,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Rsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -2642,10 +2740,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Send_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::send_c, send_c_touched, send_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Send_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::send_c, send_c_touched, send_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -2679,10 +2777,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
 namespace {
@@ -2697,10 +2795,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 
 namespace {
@@ -2715,10 +2813,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ssend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Ssend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {

@@ -16,6 +16,7 @@
 #include "mpi/overlap.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/waiting.hpp"
 #include "sys/faults_signal.hpp"
 #include "sys/sys.hpp"
 
@@ -142,6 +143,7 @@ void say_why_off(const Ballot& all) {
 
 void agree() {
   const Inside inside;
+  vendor::ask_initialized_host(g_host.constants);
   host().Comm_rank(host().constants.comm_world, &g_world.rank);
   host().Comm_size(host().constants.comm_world, &g_world.size);
   log_set_rank(g_world.rank);
@@ -175,6 +177,7 @@ void agree() {
     return;
   }
   ensure_finalize_hook();
+  if (!g_world.off) waiting_begin();
   if (!g_world.off && (g_world.several_nodes || all.minus_asked != 0))
     job_begin(g_world.rank, g_world.size, all.minus_tells != 0);
 }
@@ -193,6 +196,7 @@ int on_finalize(MPI_Comm, int, void*, void*) {
   overlap_complete_all();
   stats_report(g_world.agreed && g_world.same_stats);
   g_exit_report = false;
+  waiting_end();
   g_mode.store(Mode::aside, std::memory_order_release);
   g_world.finalized = true;
   communicators_stop();

@@ -8,6 +8,7 @@
 
 #include "mpi/host.hpp"
 #include "mpi/operations_host.hpp"
+#include "mpi/vendor/vendor.hpp"
 #include "shm/journal.hpp"
 
 namespace stretto::mpi {
@@ -206,7 +207,7 @@ static_assert(0 STRETTO_TYPES(STRETTO_ROW) <= kMostTypes);
 // Adds a type if the host's layout of it is that of our kernels. Some hosts lack some types, and
 // compiler options change the Fortran types.
 void add_type(MPI_Datatype type, Type kind, bool logical, std::uint8_t row) {
-  if (type == MPI_Datatype{} || type == host().constants.datatype_null) return;
+  if (type == MPI_Datatype{} || type == host().constants.datatype_null || !vendor::has_type(type)) return;
   MPI_Count size = 0, lower = 0, extent = 0;
   if (host().Type_size_x(type, &size) != MPI_SUCCESS) return;
   if (host().Type_get_extent_x(type, &lower, &extent) != MPI_SUCCESS) return;

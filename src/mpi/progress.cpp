@@ -8,6 +8,7 @@
 
 #include "mpi/entry.hpp"
 #include "mpi/host.hpp"
+#include "mpi/requests.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -83,6 +84,7 @@ Request* make() {
 }  // namespace
 
 void progress_poke(void*) {
+  drive_own_requests();
   if (t_mine.generation != g_generation.load(std::memory_order_relaxed)) [[unlikely]]
     start();
   if (t_mine.request == nullptr) return;

@@ -124,6 +124,7 @@ Schedule Builder::finish() {
   for (PairCounter& message_index : counters_) message_index.key = 0;
   used_counters_ = 0;
   segment_ = priority_ = 0;
+  segments_ = 1;
   fence_begin_ = fence_end_ = 0;
   failed_ = false;
   return done;

@@ -38,7 +38,13 @@ class Builder {
   void fence();
   // Memory of this schedule's own, undefined at first.
   Slice scratch(std::uint64_t units);
-  void set_segment(int segment) { segment_ = static_cast<std::uint16_t>(segment); }
+  // The next steps are of one of so many segments of the data.
+  void set_segment(int segment, int of) {
+    segment_ = static_cast<std::uint16_t>(segment);
+    segments_ = of;
+  }
+  [[nodiscard]] int segment() const { return segment_; }
+  [[nodiscard]] int segments() const { return segments_; }
   void set_priority(int priority) { priority_ = static_cast<std::uint16_t>(priority); }
 
   // The caller had no memory: finish() marks the schedule as not complete.
@@ -73,6 +79,7 @@ class Builder {
   StepId fence_begin_ = 0, fence_end_ = 0;  // later steps follow those between the last two fences
   std::uint16_t segment_ = 0;
   std::uint16_t priority_ = 0;
+  int segments_ = 1;
   bool failed_ = false;
 };
 

@@ -47,7 +47,9 @@ constexpr bool kOurs = true, kHosts = false;
 //
 // Rows for many ranks (kTuning.schedule_few_ranks) were simulated: docs/results/simulated.md. There
 // a chain of the ranks of a node, or of many nodes, takes longer to fill than a vector of middle
-// length takes to pass. Trees whose segments follow each other through the levels do not.
+// length takes to pass. Trees whose segments follow each other through the levels do not. Longer
+// vectors go through circulant graphs of nodes, and of the ranks of each node. These fill as
+// quickly as a tree, and no port sends a vector twice. Two nodes gain nothing by them.
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
@@ -62,6 +64,8 @@ constexpr Selection kSelections[] = {
     {Collective::bcast,      {64 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {8 * kKi},     Requirement::many},
     {Collective::bcast,      each(2 * kKi),   kOurs,  levels, allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi},     Requirement::many},
     {Collective::bcast,      each(16 * kKi),  kOurs,  chain,  allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
+    {Collective::bcast,      {128 * kKi},     kOurs,  nodes,  allreduce_on_top, "circulant", nullptr,   nullptr,              {4 * kKi},     Requirement::many_nodes},
+    {Collective::bcast,      {512 * kKi},     kOurs,  nodes,  allreduce_on_top, "circulant", nullptr,   nullptr,              {8 * kKi},     Requirement::many_nodes},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
     {Collective::reduce,     {2 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
@@ -71,6 +75,8 @@ constexpr Selection kSelections[] = {
     {Collective::reduce,     {64 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {8 * kKi},     Requirement::many},
     {Collective::reduce,     each(2 * kKi),   kOurs,  levels, allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi},     Requirement::many},
     {Collective::reduce,     each(16 * kKi),  kOurs,  chain,  allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
+    {Collective::reduce,     {128 * kKi},     kOurs,  nodes,  allreduce_on_top, nullptr,    "circulant", nullptr,             {4 * kKi},     Requirement::many_nodes},
+    {Collective::reduce,     {512 * kKi},     kOurs,  nodes,  allreduce_on_top, nullptr,    "circulant", nullptr,             {8 * kKi},     Requirement::many_nodes},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
     {Collective::allreduce,  {8 * kKi},       kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              {0}},

@@ -11,7 +11,15 @@
 namespace stretto::select {
 
 // What a built-in selection may need: where the ranks are, and how they are connected.
-enum class Requirement : std::uint8_t { anywhere, one_switch, nodes_in_halves, ranks_in_halves, connected, many };
+enum class Requirement : std::uint8_t {
+  anywhere,
+  one_switch,
+  nodes_in_halves,
+  ranks_in_halves,
+  connected,
+  many,
+  many_nodes
+};
 
 // What a built-in selection depends on, apart from collective and length. It is the same on all
 // ranks.
@@ -31,6 +39,7 @@ struct CommTraits {
       case Requirement::ranks_in_halves: return ranks_in_halves;
       case Requirement::connected: return connected;
       case Requirement::many: return ranks > kTuning.schedule_few_ranks;
+      case Requirement::many_nodes: return ranks > kTuning.schedule_few_ranks && nodes >= 4;
       default: return true;
     }
   }

@@ -12,7 +12,8 @@ namespace {
 using coll::Algorithm;
 using coll::Form;
 
-constexpr const char* kBys[] = {"chain", "ring", "halving_doubling", "recursive_multiplying"};
+constexpr const char* kBys[] = {"chain",     "ring", "halving_doubling", "recursive_multiplying",
+                                "circulant", "bine", "pairwise"};
 constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr int kMostSegments = 64;
@@ -38,6 +39,8 @@ coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collect
 
 // Whether some part of a composition has an algorithm of this name.
 bool goes_by(Collective collective, const CompositionName& composition, const char* name) {
+  if (coll::regular_form(collective) == Collective::alltoall)
+    return std::strcmp(name, "pairwise") == 0 || std::strcmp(name, "linear") == 0;
   if (!coll::has_chain(collective)) return false;
   const bool back = composition.form == Form::reduce_bcast,
              levels = composition.over != Selection::Over::chain && composition.form != Form::rails;

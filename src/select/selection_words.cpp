@@ -56,7 +56,9 @@ struct Why {
       std::snprintf(text, sizeof text, "ours not measured here");
     } else {
       const char* const faster =
-          selection.requirement == Requirement::many ? "faster in simulations" : "measured to be faster";
+          selection.requirement == Requirement::many || selection.requirement == Requirement::many_nodes
+              ? "faster in simulations"
+              : "measured to be faster";
       const char* const found = selection.automatic == ours ? faster : "asked for, though the MPI's was faster";
       std::snprintf(text, sizeof text, "%s from %llu bytes%s on", found,
                     static_cast<unsigned long long>(selection.from.bytes), kPer[static_cast<int>(selection.from.per)]);

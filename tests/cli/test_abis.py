@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 from stretto.core.paths import root
-from stretto.mpi.abis import ABI_OF_SONAME, ABIS, IMPLEMENTATIONS
+from stretto.mpi.abis import ABI_OF_SONAME, ABIS, IMPLEMENTATIONS, STANDARD
 
 VENDOR = root() / "src/mpi/vendor"
 GENERATOR = root() / "tools/gen/gen_wrappers.py"
@@ -111,22 +111,24 @@ def test_cmake_knows_the_same(tmp_path: Path) -> None:
     script.write_text("\n".join(lines) + '\nmessage("${STRETTO_KNOWN_ABIS}")\n')
     said = subprocess.run(["cmake", "-P", script], check=True, capture_output=True, text=True).stderr.splitlines()
     for line, (name, abi) in zip(said, ABIS.items()):
-        places = ";".join(abi.includes).replace("@ARCH@", "some-arch")
+        places = ";".join(abi.includes).replace("@ARCH@", "some-arch").replace("@SOURCE@", f"{root()}/cmake/..")
         assert line == f"{name} {places} {';'.join(abi.definitions)}"
     assert said[-1] == ";".join(ABIS)
 
 
 def test_tables_fit_together() -> None:
     """Every implementation has an ABI that there is, and no soname says two ABIs."""
-    assert {each.abi for each in IMPLEMENTATIONS.values()} == set(ABIS)
+    assert {*(each.abi for each in IMPLEMENTATIONS.values()), STANDARD.name} == set(ABIS)
+    assert [abi.name for abi in ABIS.values() if abi.standard] == [STANDARD.name]
     assert len(ABI_OF_SONAME) == sum(len(abi.sonames) for abi in ABIS.values())
 
 
 def test_a_further_abi_is_a_table(gen_abis: ModuleType) -> None:
     """The generator writes what it must for an ABI that it does not know."""
     tables = gen_abis.abis()
+    known = " ".join(tables)
     tables["third"] = {**tables["mpich"], "standard": True, "includes": ["/opt/@ARCH@/include"]}
-    assert "set(STRETTO_KNOWN_ABIS openmpi mpich third)" in gen_abis.cmake_file(tables)
+    assert f"set(STRETTO_KNOWN_ABIS {known} third)" in gen_abis.cmake_file(tables)
     assert 'set(STRETTO_THIRD_PLACES "/opt/${CMAKE_LIBRARY_ARCHITECTURE}/include")' in gen_abis.cmake_file(tables)
     header = gen_abis.header("third", tables["third"])
     assert 'kAbi = "third"' in header and "kIsStandard = true" in header

@@ -257,6 +257,7 @@ def test_python_is_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("\tlibmpi.so.40 => /lib/libmpi.so.40 (0x1)\n", "libmpi.so.40", "openmpi"),
         ("\tlibmpich.so.12 => not found\n", "libmpich.so.12", "mpich"),
         ("\tlibmpi.so.12 => /x/libmpi.so.12 (0x1)\n", "libmpi.so.12", "mpich"),
+        ("\tlibmpi_abi.so.1 => /x/libmpi_abi.so.1 (0x1)\n", "libmpi_abi.so.1", "standard"),
     ],
 )
 def test_what_the_dynamic_linker_says(said: str, soname: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +267,7 @@ def test_what_the_dynamic_linker_says(said: str, soname: str, found: str, monkey
     monkeypatch.setattr(
         linkage,
         "_output",
-        lambda *_: "\tlibmpi_abi.so.0 => /x (0x1)\n\tlibmpitrampoline.so => /x (0x1)\n\tstatically linked\n",
+        lambda *_: "\tlibmpifort_abi.so.1 => /x (0x1)\n\tlibmpitrampoline.so => /x (0x1)\n\tstatically linked\n",
     )
     assert linkage.linked(Path("/x")) is None
 

@@ -105,7 +105,23 @@ DATA["model.node"] = {
         for n in (2, 16)
     ]
 }
+DATA["model.predict"] = {
+    "profile": {"file": "p.toml"},
+    "predictions": [
+        {"algorithm": name, "ranks": 4, "bytes": 1024, "time": time}
+        | {"crossed": [{"level": "leaf", "messages": 6, "bytes": 2048}]}
+        | {"posted": [{"level": "rank", "messages": 3, "bytes": 3072}]}
+        for name, time in (("ring", 5000.0), ("bine", 4000.0))
+    ],
+}
+DATA["cluster.simulate"] = {
+    "results": [{"op": "bcast", "bytes": 1 << 20, "ours_us": 300.0, "ompi_us": 600.0, "mpich_us": None}]
+}
 SHOWN = {
+    ("model.predict", "times"): "| 4 | 1 KiB | 5 us | **4 us** |",
+    ("model.predict", "crossings"): "| 4 | 1 KiB | bine | 4 us | 6, 2.0 vectors |",
+    ("model.predict", "posted"): "| 4 | 1 KiB | ring | 5 us | 3 of 1 KiB |",
+    ("cluster.simulate", "ratios"): "| bcast | 1 MiB | 300 us | 0.50 | – |",
     ("bench", "means"): "| bcast | 0.79 | 0.50 | 1.25 (1 MiB) | 2.50 (1 MiB) |",
     ("bench", "slower"): "| bcast | 1 MiB 1.25 |",
     ("bench", "latency"): "| 8-byte bcast, / flag | 80 ns | 90 ns | 1.60 |",

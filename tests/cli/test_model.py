@@ -71,6 +71,14 @@ def test_levels_and_shared_ports(stretto: Tool, tmp_path: Path) -> None:
     assert predict(stretto, *line, "--levels", "node:2")["predictions"][0]["time"] == 100 + 3 * 7
 
 
+def test_what_leaves_each_level(stretto: Tool) -> None:
+    line = ["--op", "allgather", "-a", "linear", "-n", "8", "--sizes", "10", "--levels", "node:2,leaf:2"]
+    crossed = predict(stretto, *line)["predictions"][0]["crossed"]
+    # Each of 8 ranks sends one message to every other: 6 leave the node, 4 the switch.
+    assert crossed == [{"level": "node", "messages": 48, "bytes": 480}, {"level": "leaf", "messages": 32, "bytes": 320}]
+    assert "leave leaf" in stretto("model", "predict", *line).stdout
+
+
 def test_a_network_file(stretto: Tool, tmp_path: Path) -> None:
     network = tmp_path / "switches"
     network.write_text("n0 a\nn1 a\nn2 b\nn3 b\n")

@@ -90,6 +90,24 @@ def test_path_comes_first_then_named_environments(alone: Path, monkeypatch: pyte
         finding.find("mpich@99")
 
 
+def test_an_mpi_by_its_standard_abi(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes after the same MPI by its own ABI, and only by name."""
+    launcher = fake_mpi(alone / "opt", "mpich", "libmpi.so.12")
+    monkeypatch.setenv("PATH", f"{launcher.parent}:/bin:/usr/bin")
+    assert finding.standard(finding.find()) is None
+    for name in ("lib/libmpi_abi.so.1", "include/mpi_abi.h", "bin/mpicc_abi"):
+        (alone / "opt" / name).touch(mode=0o755)
+    finding.standard.cache_clear()
+    usual, standard = (mpi for mpi in finding.find_abis() if alone in mpi.prefix.parents)
+    assert (usual.abi, standard.abi, standard.tag) == ("mpich", "standard", "standard-mpich-4.0.2")
+    assert standard.library == alone / "opt/lib/libmpi_abi.so.1" and standard.mpicc == alone / "opt/bin/mpicc_abi"
+    assert standard.environment()["LD_LIBRARY_PATH"].split(":")[0] == str(alone / "opt/lib")
+    assert standard.srun_option == usual.srun_option and standard.title == f"{usual.title}, standard ABI"
+    assert finding.find("mpich@standard") == standard and finding.find("mpich") == finding.find() == usual
+    with pytest.raises(MpiNotFound, match="openmpi@standard"):
+        finding.find("openmpi@standard")
+
+
 def test_nothing_found_says_so(alone: Path) -> None:
     assert finding.find_all() == []
     with pytest.raises(MpiNotFound, match="no MPI found"):

@@ -89,14 +89,14 @@ def test_info_tells_options_and_their_origin(stretto: Tool, tmp_path: Path) -> N
     assert options["STRETTO_WAIT"]["origin"] == "default"
     assert any("STRETTO_SLTO" in m["text"] for m in facts["probe"]["option_messages"])
     assert facts["probe"]["cpus"]["usable"] == len(os.sched_getaffinity(0))
-    assert {m["library"] for m in facts["mpis"]} == {str(m.library) for m in finding.find_all()}
+    assert {m["library"] for m in facts["mpis"]} == {str(m.library) for m in finding.find_abis()}
 
 
 def test_info_for_people(stretto: Tool) -> None:
     done = stretto("info", env={"STRETTO_WAIT": "nap"})
     assert done.returncode == 0
     assert re.search(r"STRETTO_WAIT +nap +environment", done.stdout)
-    for found in finding.find_all():
+    for found in finding.find_abis():
         assert found.title in done.stdout
 
 
@@ -111,7 +111,7 @@ def test_doctor_passes_on_a_machine_that_works(stretto: Tool) -> None:
     done = stretto("doctor", "--json", "-", timeout=240)
     verdicts = {v["subject"]: v for v in json.loads(done.stdout)["verdicts"]}
     assert done.returncode == 0, done.stdout
-    for found in finding.find_all():
+    for found in finding.find_abis():
         served, total = map(
             int, re.search(r"(\d+) of (\d+) collective calls served", verdicts[found.title]["finding"]).groups()
         )

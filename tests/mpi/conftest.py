@@ -28,7 +28,8 @@ for folder in (ROOT / "python", Path(__file__).parent):
         sys.path.append(str(folder))
 
 import harness  # noqa: E402
-from stretto.mpi import Mpi, find_all  # noqa: E402
+from stretto.mpi import Mpi, finding  # noqa: E402
+from stretto.mpi.abis import STANDARD  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,7 +72,7 @@ def pytest_sessionfinish() -> None:
 
 @functools.cache
 def _found() -> tuple[Mpi, ...]:
-    return tuple(m for m in find_all() if m.mpicc is not None)
+    return tuple(m for m in finding.find_abis() if m.mpicc is not None)
 
 
 def _one_of_each_abi(mpis: list[Mpi], preference: Callable[[Mpi], tuple]) -> list[Mpi]:
@@ -99,7 +100,10 @@ def _one(mpis: list[Mpi], abi: str) -> list[Mpi]:
 def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
     names = metafunc.config.getoption("--mpi", default=[]) or []
     chosen = [m for m in _found() if not names or any(m.tag.startswith(n) for n in names)]
-    for marker in metafunc.definition.iter_markers("only"):
+    only = list(metafunc.definition.iter_markers("only"))
+    if not names and not any(marker.kwargs.get("abi") == STANDARD.name for marker in only):
+        chosen = [m for m in chosen if not m.is_standard]
+    for marker in only:
         for key, value in marker.kwargs.items():
             allowed = (value,) if isinstance(value, str) else tuple(value)
             chosen = [m for m in chosen if getattr(m, key) in allowed]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-COMPONENT = {"openmpi": "mca_imagined.so", "mpich": "libmpl.imagined.so"}  # named like parts of the MPI
+# Named like parts of the MPI.
+COMPONENT = {"openmpi": "mca_imagined.so", "mpich": "libmpl.imagined.so", "standard": "libmpl.imagined.so"}
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import sys
 
 import harness
 import pytest
-from stretto.mpi import find_all
+from stretto.mpi import finding
 
 pytestmark = pytest.mark.every
 
-ABIS = sorted({m.abi for m in find_all()})
+ABIS = sorted({m.abi for m in finding.find_abis()})
 
 
 def _tool(*argv: str) -> str:
@@ -126,7 +126,7 @@ def test_both_abis_at_once(mpi, run_mpi, build_program):
     for order in (ABIS, ABIS[::-1]):
         chain = ":".join(str(harness.library(abi)) for abi in order)
         job = run_mpi(mpi, 2, [build_program(mpi, "options_check.c"), 1, 20_000], preload=chain).ok()
-        assert len(job.results()) == 2 and len(job.messages()) <= 1, job.describe()
+        assert len(job.results()) == 2 and len(job.messages()) < len(ABIS), job.describe()
 
 
 def test_a_launcher_that_is_preloaded_itself(mpi, run_mpi, build_program):

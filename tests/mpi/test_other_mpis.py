@@ -13,9 +13,9 @@ from pathlib import Path
 
 import harness
 import pytest
-from stretto.mpi import find_all
+from stretto.mpi import finding
 
-ABIS = sorted({m.abi for m in find_all()})
+ABIS = sorted({m.abi for m in finding.find_abis()})
 ROOT = Path(__file__).resolve().parents[2]
 OTHERS = {"stub": [], "numbers": ["-DOTHER_NUMBERS"], "pointers": ["-DOTHER_POINTERS"]}
 OWN = '"other_mpi.h"'

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace stretto::test {
 namespace {
@@ -92,6 +93,25 @@ TEST(AcrossNodes, NoChainsForMiddleLengthsAmongManyRanks) {
         EXPECT_STRNE(by, "chain") << kCollectiveNames[static_cast<int>(collective)] << " of " << bytes << " bytes";
       }
     }
+  }
+}
+
+// Longer vectors go through circulant graphs, from four nodes on.
+TEST(AcrossNodes, CirculantGraphsAmongManyRanksOnSeveralNodes) {
+  const auto by = [](const Nodes& nodes, std::uint64_t bytes) {
+    return std::string(select::selection_across_nodes(Collective::bcast, nodes.traits, bytes).down);
+  };
+  EXPECT_EQ(by(Nodes(16, 8, 0), 256 << 10), "circulant");
+  EXPECT_EQ(by(Nodes(64, 8, 0), 64 << 20), "circulant");
+  EXPECT_EQ(by(Nodes(2, 64, 0), 256 << 10), "chain");
+  EXPECT_EQ(by(Nodes(8, 4, 0), 1 << 20), "chain");
+  // No rank receives a vector twice.
+  const Nodes nodes(16, 8, 0);
+  for (const int rank : {0, 1, 8, 127}) {
+    std::uint64_t received = 0;
+    for (const sched::Step& step : nodes.schedule(Collective::bcast, 1 << 20, rank).steps)
+      received += step.receives() ? step.length : 0;
+    EXPECT_EQ(received, rank == 0 ? 0u : 1u << 20);
   }
 }
 

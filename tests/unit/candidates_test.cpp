@@ -127,9 +127,10 @@ TEST(Candidates, ALineWhereItIsNotTheRanks) {
   EXPECT_TRUE(lines(blocks, {Collective::allreduce, 12, 100'000}).empty());
   EXPECT_FALSE(lines(blocks, {Collective::bcast, 12, 100'000, 5}).empty());
   EXPECT_EQ(lines(in_turn, {Collective::allreduce, 12, 100'000}),
-            (std::set<std::string>{"hierarchy:line", "hierarchy:line by=halving_doubling",
-                                   "hierarchy:line by=recursive_multiplying", "hierarchy:line by=ring",
-                                   "hierarchy:line_and_back", "hierarchy:line_and_back by=chain"}));
+            (std::set<std::string>{"hierarchy:line", "hierarchy:line by=bine", "hierarchy:line by=circulant",
+                                   "hierarchy:line by=halving_doubling", "hierarchy:line by=recursive_multiplying",
+                                   "hierarchy:line by=ring", "hierarchy:line_and_back",
+                                   "hierarchy:line_and_back by=chain", "hierarchy:line_and_back by=circulant"}));
   EXPECT_TRUE(lines(in_turn, {Collective::reduce, 12, 100'000, 0, false}).empty());
   EXPECT_TRUE(lines(in_turn, {Collective::gather, 12, 100'000}).empty());
 }

@@ -410,6 +410,34 @@ TEST(Composed, CarriersShareTheMessagesBetweenNodes) {
 
 // The chain of messages that wait for each other is as long for many segments as for one: no
 // segment waits for a level.
+// Each rank limits its exchanges by the lengths that it knows. That must neither hold up others nor
+// post everything at once.
+TEST(Composed, PartsOfDifferentLengthsGoOneNodeAfterTheOther) {
+  Placement nodes;
+  nodes.start(13);
+  ASSERT_TRUE(nodes.add_level("node"));
+  for (int r = 0; r < 13; ++r) nodes.at(0, r) = r % 3 == 0 ? 0 : r % 5;
+  for (const std::uint64_t longest : {1u, 9'000u, 70'000u}) {
+    Job job;
+    job.problem.collective = Collective::alltoallv;
+    job.problem.size = 13;
+    for (std::uint64_t i = 0; i < 13 * 13; ++i) job.exchanged.push_back(i * i % 7 == 0 ? 0 : i * 2654435761u % longest);
+    for (std::uint64_t to = 0; to < 13; ++to) job.exchanged[4 * 13 + to] = longest;
+    for (const char* const by : {"", "pairwise", "linear"}) {
+      HierarchyPlan plan;
+      plan.choose(Collective::alltoall, by);
+      const Played run = make_run(nodes, plan, job);
+      EXPECT_EQ(run.failure, "") << by;
+      int at_once = 0;
+      for (const Step& step : run.schedules[4].steps) at_once += step.is_message() && step.dependencies == 0 ? 1 : 0;
+      const std::string chosen = by;
+      const bool all = chosen == "linear" || (chosen.empty() && longest == 1);
+      const int exchanges = chosen == "pairwise" ? 1 : longest == 9'000 ? 5 : 2;
+      EXPECT_TRUE(all ? at_once > 11 : at_once <= 2 * exchanges) << at_once << " " << by << " " << longest;
+    }
+  }
+}
+
 TEST(Composed, SegmentsDoNotWaitForEachOther) {
   const Placement p = cluster(32, 4, 2, false);
   for (const Collective c : {Collective::bcast, Collective::reduce, Collective::allreduce}) {

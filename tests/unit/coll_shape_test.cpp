@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "coll/algorithm.hpp"
+#include "coll/shape/bine.hpp"
+#include "coll/shape/circulant.hpp"
 #include "coll/shape/fold.hpp"
 #include "coll/shape/parts.hpp"
 #include "coll/shape/radices.hpp"
@@ -15,6 +18,8 @@
 namespace stretto::test {
 namespace {
 
+using coll::BineButterfly;
+using coll::Circulant;
 using coll::Fold;
 using coll::Group;
 using coll::Parts;
@@ -131,6 +136,51 @@ TEST(Radices, TakeTheFewestMessagesInARow) {
       EXPECT_TRUE(product <= members && 2 * product >= members) << members << " by " << k;
       if (k == 2) EXPECT_EQ(product, Fold(members).core);
     }
+  }
+}
+
+// The least number of rounds, one arrival a round, and nothing is sent on before it is there.
+TEST(Circulant, EveryPlaceGetsEveryBlockInTheLeastRounds) {
+  for (int size = 2; size <= 70; ++size) {
+    const Circulant graph(size);
+    EXPECT_EQ(1 << graph.rounds() >= size && 1 << graph.rounds() < 2 * size, true) << size;
+    for (const int blocks : {1, 2, 5, graph.rounds(), 2 * graph.rounds() + 1}) {
+      for (int place = 1; place < size; ++place) {
+        std::set<int> rounds;
+        for (int block = 0; block < blocks; ++block) {
+          const Circulant::Arrival mine = graph.arrival(place, block, blocks);
+          EXPECT_TRUE(rounds.insert(mine.round).second) << size << " " << place;
+          EXPECT_TRUE(mine.round >= block && mine.round < graph.all_rounds(blocks)) << size << " " << place;
+          const int source = (place - graph.jump(mine.edge) + size) % size;
+          if (source != 0) {
+            EXPECT_LT(graph.arrival(source, block, blocks).round, mine.round) << size << " " << place;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Bine, PartnersJoinNeighboursAndSplitVectors) {
+  for (int size = 1; size <= 64; size *= 2) {
+    std::set<int> labels;
+    for (int number = 0; number < size; ++number) {
+      const BineButterfly mine(size, number);
+      labels.insert(mine.label());
+      for (int round = 0; 1 << round < size; ++round) {
+        const BineButterfly other(size, mine.partner(round));
+        EXPECT_EQ(other.partner(round), number);
+        const int bits = (2 << round) - 1;
+        EXPECT_EQ((mine.label() ^ other.label()) & bits, 1 << round);
+        // Both ranges together are the next one.
+        EXPECT_EQ(mine.first(round + 1), other.first(round + 1));
+        EXPECT_TRUE(mine.first(round + 1) == mine.first(round) || mine.first(round + 1) == other.first(round));
+        EXPECT_EQ((std::max(mine.first(round), other.first(round)) - std::min(mine.first(round), other.first(round))) %
+                      (1 << round),
+                  0);
+      }
+    }
+    EXPECT_EQ(std::ssize(labels), size);
   }
 }
 

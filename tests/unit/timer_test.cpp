@@ -2,6 +2,8 @@
 // Compares the timer with arithmetic by hand, with a second timer, and with itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 
 #include "sched/critical_path.hpp"
@@ -409,8 +411,13 @@ TEST(Timer, AgreesWithTheSlowTimer) {
     const auto& states = slow.run();
     for (int r = 0; r < ranks; ++r) {
       const auto& own = states[static_cast<std::size_t>(r)];
-      for (std::uint32_t i = 0; i < own.size(); ++i) {  // priorities ascend in what is emitted here
-        const Timer::View step = timer.step(timer.first_step(r) + i);
+      std::vector<std::uint32_t> order(own.size());  // in which the timer numbers steps
+      std::iota(order.begin(), order.end(), 0u);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::uint32_t a, std::uint32_t b) { return own[a].step.priority < own[b].step.priority; });
+      for (std::uint32_t place = 0; place < own.size(); ++place) {
+        const std::uint32_t i = order[place];
+        const Timer::View step = timer.step(timer.first_step(r) + place);
         ASSERT_TRUE(own[i].begun);
         ASSERT_EQ(step.begin, own[i].begin)
             << algorithm.name << " ranks " << ranks << " rank " << r << " step " << i << " trial " << trial;

@@ -30,11 +30,15 @@ def cmake_list(values: list[str]) -> str:
     return " ".join(f'"{value}"' for value in values)
 
 
+def cmake_place(place: str) -> str:
+    return place.replace("@ARCH@", "${CMAKE_LIBRARY_ARCHITECTURE}").replace("@SOURCE@", "${CMAKE_CURRENT_LIST_DIR}/..")
+
+
 def cmake_file(found: Abis) -> str:
     """The known ABIs, and for each where its mpi.h may be and with which macros it is read."""
     lines = ["# SPDX-License-Identifier: BSD-3-Clause", f"# {BANNER}", f"set(STRETTO_KNOWN_ABIS {' '.join(found)})"]
     for name, abi in found.items():
-        places = [place.replace("@ARCH@", "${CMAKE_LIBRARY_ARCHITECTURE}") for place in abi["includes"]]
+        places = [cmake_place(place) for place in abi["includes"]]
         lines.append(f"set(STRETTO_{name.upper()}_PLACES {cmake_list(places)})")
         lines.append(f"set(STRETTO_{name.upper()}_DEFINITIONS {cmake_list(abi['definitions'])})")
     return "\n".join(lines) + "\n"

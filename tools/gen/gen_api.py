@@ -78,6 +78,8 @@ def types(data: dict) -> tuple[str, str]:
         return "int*", "int*"
     if kind == "POLYDISPLACEMENT_COUNT":
         return "int*", "std::int64_t*"
+    if direction == "out" and kind in {"LOGICAL", "INDEX", "ARRAY_LENGTH"}:
+        return "int*", "int*"
     if direction == "in" and kind in HANDLES:
         return "Handle", "Handle"
     if direction != "in" and kind in POINTERS:

@@ -7,13 +7,17 @@ manifest below. It writes
 
     src/mpi/entries.gen.hpp        one number per host function a wrapper may forward to
     src/mpi/wrappers.gen.cpp       the exported MPI_ and PMPI_ functions that Stretto serves
-    src/mpi/forwards.gen.cpp       those that only wait for data of calls that returned early
+    src/mpi/forwards.gen.cpp       those that only wait: for data of calls that returned early, or in the host's place
 
 and, per ABI of src/mpi/vendor/abis.toml,
 
     src/mpi/vendor/<abi>/exports.map    the linker's version script: what the library shows
     src/mpi/vendor/<abi>/abi.gen.hpp    its facts for C++ (gen_abis.py)
     cmake/abis.gen.cmake                its facts for CMake (gen_abis.py)
+
+and, for the standard ABI, of which Stretto has an mpi.h of its own,
+
+    src/mpi/vendor/standard/include/functions.gen.h    the host's functions (gen_standard.py)
 
 `gen_wrappers.py --check` only compares, and fails when a file is stale.
 
@@ -32,7 +36,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gen_abis
+import gen_standard
 import gen_touched
+import gen_waiting
 from gen_api import Parameter, has_large, load, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +53,7 @@ class Row:
     name: str
     hook: bool = False  # not a collective: a function of ours calls the host's
     notice: str = ""  # not a collective: this function of ours is told, then the host's turn
-    forward: bool = False  # not a collective: the call waits for the data that it touches, then the host's turn
+    forward: bool = False  # not a collective: the call waits for data or by Stretto, then the host's turn
 
     @property
     def is_collective(self) -> bool:
@@ -122,8 +128,9 @@ class Function:
 def functions(apis: dict) -> list[Function]:
     """Every function of the manifest, then those that only wait and forward, in the families that we export."""
     found = []
-    others = (Row(name, forward=True) for name in gen_touched.forwarded(apis, {row.name for row in MANIFEST}))
-    for row in (*MANIFEST, *others):
+    touching = gen_touched.forwarded(apis, {row.name for row in MANIFEST})
+    others = sorted({*touching, *gen_waiting.WAITING, *gen_waiting.TESTING})
+    for row in (*MANIFEST, *(Row(name, forward=True) for name in others)):
         api = apis["mpi_" + row.name.lower()]
         all_of_c = parameters(api)
         found.append(Function(row, False, all_of_c))
@@ -252,10 +259,12 @@ def narrowed_call(f: Function) -> list[str]:
 
 
 def forwarder(f: Function) -> str:
-    """A function that waits for the memory that a call touches, and forwards the call."""
-    parts = [f"Entry::{f.entry}", f"{f.entry}_touched", *([f"{f.entry}_narrowed"] if f.large else [])]
+    """A function that waits for the memory that a call touches, or in the host's place, and forwards the call."""
+    waits = gen_waiting.function(f.row.name)
+    narrowed = f"{f.entry}_narrowed" if f.large else "nullptr" if waits else ""
+    parts = [f"Entry::{f.entry}", f"{f.entry}_touched" if f.touches else "nullptr", narrowed, waits or ""]
     out = touched_function(f) + (narrowed_call(f) if f.large else [])
-    listed = ", ".join(parts)
+    listed = ", ".join(part for part in parts if part)
     return "\n".join(out + exported(f, f"forward_mpi<{listed}>", f"forward<{listed}>"))
 
 
@@ -288,7 +297,7 @@ def outputs(apis: dict) -> dict[Path, str]:
     }
     for name, abi in gen_abis.abis().items():
         files[gen_abis.VENDOR / name / "exports.map"] = export_map(found, abi["large_count"])
-    return files | gen_abis.outputs()
+    return files | gen_abis.outputs() | gen_standard.outputs()
 
 
 def main() -> int:

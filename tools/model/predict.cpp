@@ -38,6 +38,29 @@ void write_means(Json& json, const sched::Timer& timer, int ranks) {
   json.close('}');
 }
 
+// How much leaves the domains of each level.
+void write_crossings(Json& json, const sched::Timer& timer, const select::Machine& machine) {
+  json.key("crossed").open('[');
+  const int levels = machine.hierarchies ? machine.hierarchies->all.levels() - 1 : 0;
+  std::int64_t messages[topo::kMostLevels + 1] = {}, bytes[topo::kMostLevels + 1] = {};
+  for (std::uint32_t i = 0; i < timer.steps(); ++i) {
+    const sched::Timer::View step = timer.step(i);
+    if (step.kind != sched::Kind::send) continue;
+    for (int level = 0; level < step.path; ++level) {
+      ++messages[level];
+      bytes[level] += static_cast<std::int64_t>(step.bytes);
+    }
+  }
+  for (int level = 0; level < levels; ++level) {
+    json.open('{');
+    json.key("level").text(machine.hierarchies->all.name(level).text);
+    json.key("messages").integer(messages[level]);
+    json.key("bytes").integer(bytes[level]);
+    json.close('}');
+  }
+  json.close(']');
+}
+
 void predict_one(Json& json, const Request& request, const select::Machine& machine, const select::Shape& shape,
                  const std::string& name) {
   const select::Candidate candidate = candidate_of(request, machine, shape, name);
@@ -55,7 +78,9 @@ void predict_one(Json& json, const Request& request, const select::Machine& mach
   json.key("steps").integer(static_cast<std::int64_t>(timer.steps()));
   json.key("seconds").number(seconds);
   write_path(json, sched::critical_path(timer));
+  write_crossings(json, timer, machine);
   write_means(json, timer, shape.ranks);
+  if (request.posted) write_posted(json, timer, machine, shape, candidate);
   if (request.per_rank) write_ranks(json, timer, shape.ranks);
   json.close('}');
 }

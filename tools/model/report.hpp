@@ -24,6 +24,10 @@ void benchmark();
 // Ends the program where a job's steps do not fit into memory. Says how long a long job will take.
 void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate);
 void expect(double steps, double at_once, const std::string& what);
+// With --posted: the most messages that are on their way to one rank, or domain of each level, at a
+// time.
+void write_posted(Json& json, const sched::Timer& timer, const select::Machine& machine, const select::Shape& shape,
+                  const select::Candidate& candidate);
 void write_path(Json& json, const sched::CriticalPath& path);
 
 }  // namespace stretto::modelling

@@ -301,6 +301,8 @@ Request parse_request(int argc, char** argv) {
       request.shape.commutative = false;
     else if (name == "--per-rank")
       request.per_rank = true;
+    else if (name == "--posted")
+      request.posted = true;
     else if (i + 1 < argc)
       option(name, argv[++i]);
     else

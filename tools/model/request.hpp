@@ -39,6 +39,7 @@ struct Request {
   coll::Parameters parameters;
   bool best_k = false;
   bool per_rank = false;
+  bool posted = false;
   std::string levels, network, places, costs, rules;
   int per_node = 1;
   int nodes = 1;

@@ -82,10 +82,12 @@ HierarchyPlan random_plan(Random& random, int levels) {
 }
 
 constexpr Collective kVectors[] = {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::barrier};
-constexpr Collective kParts[] = {Collective::gather,   Collective::gatherv,        Collective::scatter,
-                                 Collective::scatterv, Collective::allgather,      Collective::allgatherv,
-                                 Collective::alltoall, Collective::reduce_scatter, Collective::reduce_scatter_block,
-                                 Collective::scan,     Collective::exscan};
+constexpr Collective kParts[] = {Collective::gather,         Collective::gatherv,
+                                 Collective::scatter,        Collective::scatterv,
+                                 Collective::allgather,      Collective::allgatherv,
+                                 Collective::alltoall,       Collective::alltoallv,
+                                 Collective::reduce_scatter, Collective::reduce_scatter_block,
+                                 Collective::scan,           Collective::exscan};
 
 void try_collective(Findings& findings, Random& random, const topo::Hierarchy& hierarchy, Collective collective,
                     std::uint64_t seed) {

@@ -223,7 +223,7 @@ def _call_counts(node: Any) -> Iterator[dict[str, int]]:
 
 
 def check_mpis() -> Iterator[Verdict]:
-    found = finding.find_all()
+    found = finding.find_abis()
     if not found:
         yield Verdict(
             WARN, "MPI", "none on this machine", "`stretto run` and `stretto demo` fetch the Open MPI wheel from PyPI."

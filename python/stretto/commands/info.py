@@ -50,7 +50,7 @@ def gather() -> dict[str, Any]:
                 "mpicc": m.mpicc,
                 "library": m.library,
             }
-            for m in finding.find_all()
+            for m in finding.find_abis()
         ],
         "libraries": [_library_facts(p) for p in libraries],
         "ptrace_scope": machine.ptrace_scope(),

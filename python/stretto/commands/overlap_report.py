@@ -122,7 +122,7 @@ def run(
         cluster = Cluster.find(name) if name else None
         hosts = jobs.placement(cluster, np or cluster.plan.ranks, where) if cluster else []
     chosen = choosing.choose(mpi) if mpi else choosing.mpi_of(path, program[1:]) or choosing.choose(None)
-    choosing.check_mpi(chosen, path, program[1:])
+    chosen = choosing.check_mpi(chosen, path, program[1:])
     library = library_for(chosen.abi)
     with scratch(cluster) as folder:
         file = folder / "stats.json"

@@ -90,7 +90,7 @@ def command(
     if not launching.is_spread(extra):
         arguments.check_crowd(np, force)
     chosen = choosing.choose(mpi) if mpi else choosing.mpi_of(path, program[1:]) or choosing.choose(None)
-    choosing.check_mpi(chosen, path, program[1:])
+    chosen = choosing.check_mpi(chosen, path, program[1:])
     env = {}
     if off:
         idle = {"--stats": stats, "--json": stats_json, "--check": check is not None, "--set": settings}

@@ -14,7 +14,8 @@ from stretto.mpi.abis import ABIS, IMPLEMENTATIONS, KINDS
 from stretto.mpi.mpi import Mpi, MpiNotFound
 
 MPI_HELP = (
-    f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; [b]@5[/], [b]@wheel[/] or [b]@system[/] may follow; "
+    f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; [b]@5[/], [b]@wheel[/], [b]@system[/] or [b]@standard[/] (its "
+    "libmpi_abi) may follow; "
     "or the path of an mpiexec."
 )
 
@@ -48,18 +49,23 @@ def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
         return mpi
     found = found or linkage.find(program, arguments)
     if found and found.library:
-        for mpi in finding.find_all():
+        for mpi in finding.find_abis():
             if mpi.library == found.library:
                 return mpi
         for place in (found.library.parent, found.library.parent.parent):  # an MPI in another prefix: lib/ beside bin/
             launcher = place.parent / "bin" / "mpiexec"
             if launcher.exists() and (mpi := finding.probe(launcher)):
-                return mpi
+                return by_abi(mpi, found.abi) or mpi
         fail(
             f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi "
             "/path/to/mpiexec"
         )
-    return next((mpi for mpi in finding.find_all() if found and mpi.abi == found.abi), None)
+    return next((mpi for mpi in finding.find_abis() if found and mpi.abi == found.abi), None)
+
+
+def by_abi(mpi: Mpi, abi: str) -> Mpi | None:
+    """An MPI by its library of an ABI: itself, or by its libmpi_abi. None: it does not have this ABI."""
+    return next((each for each in (mpi, finding.standard(mpi)) if each and each.abi == abi), None)
 
 
 def mpi_beside(python: Path) -> Mpi | None:
@@ -70,14 +76,16 @@ def mpi_beside(python: Path) -> Mpi | None:
     return finding.probe(launcher) if isolated and python.name.startswith("python") and launcher.exists() else None
 
 
-def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> None:
-    """Fails if the program is linked to another MPI than the chosen one: then every rank would be a
-    job of its own."""
+def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> Mpi:
+    """The chosen MPI, by the ABI that the program is linked to. Fails if it does not have this ABI:
+    then every rank would be a job of its own."""
     found = linkage.find(program, arguments, {**os.environ, **chosen.environment()})
-    if not found or found.abi == chosen.abi:
-        return
-    others = [mpi for mpi in finding.find_all() if mpi.abi == found.abi]
-    advice = f"--mpi {others[0].kind}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
+    if not found:
+        return chosen
+    if suitable := by_abi(chosen, found.abi):
+        return suitable
+    others = [mpi for mpi in finding.find_abis() if mpi.abi == found.abi]
+    advice = f"--mpi {others[0].name}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
     fail(
         f"{found.program} is linked to {found.library or found.soname}, which is {ABIS[found.abi].family}; "
         f"{chosen.title} ({chosen.mpiexec}) would start "

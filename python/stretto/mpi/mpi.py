@@ -32,6 +32,7 @@ class Mpi:
     library: Path  # the libmpi that ranks load
     origin: str  # system or wheel
     include: Path | None = field(default=None, compare=False)  # directory of mpi.h, if headers are installed
+    wrapper_words: tuple[str, ...] = ()  # that the compiler wrappers need for this ABI
 
     @property
     def implementation(self) -> Implementation:
@@ -39,18 +40,31 @@ class Mpi:
 
     @property
     def title(self) -> str:
-        return f"{self.implementation.title} {self.version}" + (" (wheel)" if self.origin == "wheel" else "")
+        name = f"{self.implementation.title} {self.version}" + (" (wheel)" if self.origin == "wheel" else "")
+        return f"{name}, standard ABI" if self.is_standard else name
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether this is the MPI by its library of the standard ABI, libmpi_abi."""
+        return ABIS[self.abi].standard
+
+    @property
+    def name(self) -> str:
+        """What `--mpi` may call it."""
+        return f"{self.kind}@{self.abi}" if self.is_standard else self.kind
 
     @property
     def tag(self) -> str:
         """A name for directories and test ids: one per MPI found."""
-        return f"{self.kind}-{self.version}" + ("-wheel" if self.origin == "wheel" else "")
+        name = f"{self.kind}-{self.version}" + ("-wheel" if self.origin == "wheel" else "")
+        return f"{self.abi}-{name}" if self.is_standard else name
 
     @property
     def python(self) -> Path | None:
-        """The interpreter of a wheel's environment, if it has mpi4py and NumPy."""
+        """The interpreter of a wheel's environment, if it has mpi4py and NumPy. PyPI's mpi4py has no
+        build for the standard ABI."""
         python = self.prefix / "bin" / "python"
-        if self.origin != "wheel" or not python.exists():
+        if self.origin != "wheel" or self.is_standard or not python.exists():
             return None
         packages = list(self.prefix.glob("lib/python3*/site-packages"))
         return python if any((p / "mpi4py").is_dir() and (p / "numpy").is_dir() for p in packages) else None
@@ -63,7 +77,7 @@ class Mpi:
     def srun_option(self) -> str:
         """The option by which Slurm's srun talks to this MPI. Without it each rank is a job of its
         own, or does not start."""
-        return ABIS[self.abi].srun_option
+        return ABIS[self.implementation.abi].srun_option
 
     @property
     def yielding(self) -> dict[str, str]:
@@ -106,7 +120,7 @@ class Mpi:
         env = {name: value.format(prefix=self.prefix) for name, value in self.implementation.launching.items()}
         if self.origin == "wheel":
             env["PATH"] = _prepend(self.prefix / "bin", "PATH")
-        if self.implementation.library_path:
+        if self.implementation.library_path or self.is_standard:  # other MPIs have libmpi_abi, too
             env["LD_LIBRARY_PATH"] = _prepend(self.library.parent, "LD_LIBRARY_PATH")
         return env
 

@@ -89,7 +89,7 @@ def compile_program(
     program, stamp = directory / name, directory / f".{name}.stamp"
     own = [f"-D{macro}" for macro in ABIS[mpi.abi].definitions] if language == "c++" else []
     own += _module_dir(language, directory, name)
-    line = [str(wrapper), "-O2", "-g", *own, *flags, *map(str, paths)]
+    line = [str(wrapper), *([] if compiler else mpi.wrapper_words), "-O2", "-g", *own, *flags, *map(str, paths)]
     # Flags such as -lm must follow the sources.
     line += [f for f in flags if f.startswith("-l")]
     key = hashlib.sha256(json.dumps(line).encode()).hexdigest()
@@ -170,10 +170,11 @@ def _definitions(preset: str, directory: Path) -> dict[str, str]:
 
 
 def _includes(directory: Path) -> dict[str, str]:
-    """The directory of mpi.h by ABI. A build keeps the one that it uses, so that installing another
-    MPI rebuilds nothing."""
+    """The directory of mpi.h by ABI: our own where there is one. A build keeps the one that it uses,
+    so that installing another MPI rebuilds nothing."""
     kept = _kept_includes(directory / "stretto-configured.json")
-    return {abi: path for abi in ABIS if (path := kept.get(abi) or _first_include(abi))}
+    own = {abi: str(facts.own_include) for abi, facts in ABIS.items() if facts.own_include}
+    return {abi: path for abi in ABIS if (path := own.get(abi) or kept.get(abi) or _first_include(abi))}
 
 
 def _kept_includes(stamp: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@
 
 namespace stretto::coll {
 
-void allreduce_halving_doubling(Builder& b, const Call& call) {
+void halve_and_double(Builder& b, const Call& call, Halving::Partners partners) {
   const Group& group = call.group;
   const Fold fold(group.size);
   const int partner = group.rank(fold.partner(group.me));
@@ -25,10 +25,12 @@ void allreduce_halving_doubling(Builder& b, const Call& call) {
     b.recv_reduce(partner, in, call.out, sched::Side::left);
     in = call.out;
   }
-  Halving halving(b, group, fold);
+  Halving halving(b, group, fold, partners);
   halving.reduce_scatter(in, call.out);
   halving.allgather(call.out);
   if (fold.paired(group.me)) b.send(partner, call.out);
 }
+
+void allreduce_halving_doubling(Builder& b, const Call& call) { halve_and_double(b, call, Halving::Partners::bits); }
 
 }  // namespace stretto::coll

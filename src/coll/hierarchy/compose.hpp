@@ -14,8 +14,8 @@
 //   reduce_scatter  reduce, then scatter
 //   scan, exscan    in each group, and over the groups' sums on each level; the sum of what is
 //                   before a group goes down to its members
-//   alltoall        between nodes by carriers, which every rank is for some nodes;
-//                   flat if the parts differ in length
+//   alltoall        between nodes by carriers, which every rank is for some nodes; straight, one
+//                   node after the other, if the parts differ in length or the plan says pairwise
 //
 // Every rank must know every part's length. Scans, and operations that do not commute, need groups
 // of neighbouring ranks. For other groups they go flat.

@@ -27,7 +27,7 @@ class Composition {
       Call part = whole;
       part.in = piece(whole.in, segments, s);
       part.out = piece(whole.out, segments, s);
-      b.set_segment(static_cast<int>(s));
+      b.set_segment(static_cast<int>(s), static_cast<int>(segments));
       b.set_priority(static_cast<int>(s));
       emit(part);
     }

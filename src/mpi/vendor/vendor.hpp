@@ -15,6 +15,12 @@ namespace stretto::mpi::vendor {
 bool recognises(const char* library_version);
 // Returns false if the host lacks one of the constants.
 bool fill_constants(Constants& constants);
+// Corrects constants of which only an initialised host tells. MPI_Init has returned.
+void ask_initialized_host(Constants& constants);
+// Whether the host may be asked for the size of this predefined type. To ask for one that it lacks
+// may be an error. All ranks have the same host, so they get the same answer. The caller holds a
+// lock.
+bool has_type(MPI_Datatype type);
 // Whether calls to MPI from this object, which is not libmpi itself, are the host's own.
 // `name` has no directory.
 bool is_component(const char* name);

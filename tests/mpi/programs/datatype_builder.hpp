@@ -418,7 +418,8 @@ class Builder {
       below_here /= grid[d];
       const int coordinate = rest / below_here;
       rest %= below_here;
-      const std::int64_t block = kinds[d] == MPI_DISTRIBUTE_CYCLIC ? (arguments[d] > 0 ? arguments[d] : 1) : shares[d];
+      const std::int64_t block =
+          kinds[d] == MPI_DISTRIBUTE_CYCLIC ? (arguments[d] != MPI_DISTRIBUTE_DFLT_DARG ? arguments[d] : 1) : shares[d];
       for (std::int64_t i = 0; i < sizes[d]; ++i) {
         if (i / block % grid[d] == coordinate) owned[d].push_back(i);
       }

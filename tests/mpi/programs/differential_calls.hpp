@@ -49,9 +49,12 @@ inline Functions linked_functions() {
 inline int find_host_library(dl_phdr_info* info, std::size_t, void* found) {
   const char* slash = std::strrchr(info->dlpi_name, '/');
   const std::string name = slash ? slash + 1 : info->dlpi_name;
-  if (name.rfind("libmpi.so", 0) != 0 && name.rfind("libmpich.so", 0) != 0) return 0;
-  *static_cast<std::string*>(found) = info->dlpi_name;
-  return 1;
+  for (const char* start : {"libmpi.so", "libmpich.so", "libmpi_abi.so"}) {
+    if (name.rfind(start, 0) != 0) continue;
+    *static_cast<std::string*>(found) = info->dlpi_name;
+    return 1;
+  }
+  return 0;
 }
 
 // The host's PMPI_ functions, from its own object: the preload library has PMPI_ names, too.

@@ -85,7 +85,7 @@ def command(
         cluster = Cluster.find(name)
         hosts = jobs.placement(cluster, np or cluster.plan.ranks, where)
     chosen = choosing.choose(mpi) if mpi else choosing.mpi_of(path, program[1:]) or choosing.choose(None)
-    choosing.check_mpi(chosen, path, program[1:])
+    chosen = choosing.check_mpi(chosen, path, program[1:])
     env = environments.rank_environment(library_for(chosen.abi), wanted) if preload else {}
     with plain_errors():
         if len(hosts) > cluster.plan.ranks:

@@ -49,14 +49,16 @@ def command(
     segments: Segments = 1,
     ordered: Ordered = False,
     per_rank: Annotated[bool, typer.Option("--per-rank", help="Start, end and idle time of every rank.")] = False,
+    posted: Annotated[
+        bool, typer.Option("--posted", help="The most messages and bytes on their way to one rank or domain at a time.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """The time of a collective, what it goes into, and with --per-rank what each rank does meanwhile."""
     costs = load(profile, logp)
     line = call_of(op, algorithm, ranks, sizes, root=root, k=k, segments=segments, ordered=ordered)
-    report = timer.ask_json(
-        "predict", costs, [*line, *place(levels, topology, per_node), *(["--per-rank"] if per_rank else [])]
-    )
+    asked = [name for name, wanted in (("--per-rank", per_rank), ("--posted", posted)) if wanted]
+    report = timer.ask_json("predict", costs, [*line, *place(levels, topology, per_node), *asked])
     write_json(json_file, "model.predict", {"profile": costs.origin, **report})
     if json_file and str(json_file) == "-":
         return
@@ -69,6 +71,8 @@ def command(
 
 def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> Table:
     table = Table(title=op, title_justify="left", box=None, pad_edge=False)
+    levels = [crossed["level"] for crossed in predictions[0]["crossed"]] if predictions else []
+    places = [posted["level"] for posted in predictions[0].get("posted", [])] if predictions else []
     for name, justify in (
         ("algorithm", "left"),
         ("ranks", "right"),
@@ -77,6 +81,8 @@ def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> T
         ("messages", "right"),
         ("critical path", "left"),
         ("mean idle", "right"),
+        *((f"leave {level}", "left") for level in levels),
+        *((f"at once to a {name}", "left") for name in places),
     ):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for each in predictions:
@@ -90,6 +96,7 @@ def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> T
             str(each["critical"]["messages"]),
             format_parts(each["critical"]),
             f"{max(idle, 0):.0%}",
+            *(f"{some['messages']}, {format_size(some['bytes'])}" for some in each["crossed"] + each.get("posted", [])),
         )
     return table
 

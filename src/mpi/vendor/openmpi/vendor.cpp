@@ -19,15 +19,20 @@ bool fill_constants(Constants& c) {
   c.datatype_null = STRETTO_HANDLE(MPI_Datatype, MPI_DATATYPE_NULL, ompi_mpi_datatype_null);
   c.byte = STRETTO_HANDLE(MPI_Datatype, MPI_BYTE, ompi_mpi_byte);
   c.int_ = STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int);
+  c.packed = STRETTO_HANDLE(MPI_Datatype, MPI_PACKED, ompi_mpi_packed);
   c.info_null = STRETTO_HANDLE(MPI_Info, MPI_INFO_NULL, ompi_mpi_info_null);
   c.errors_are_fatal = STRETTO_HANDLE(MPI_Errhandler, MPI_ERRORS_ARE_FATAL, ompi_mpi_errors_are_fatal);
   c.errors_return = STRETTO_HANDLE(MPI_Errhandler, MPI_ERRORS_RETURN, ompi_mpi_errors_return);
   c.band = STRETTO_HANDLE(MPI_Op, MPI_BAND, ompi_mpi_op_band);
   c.min = STRETTO_HANDLE(MPI_Op, MPI_MIN, ompi_mpi_op_min);
   c.request_null = STRETTO_HANDLE(MPI_Request, MPI_REQUEST_NULL, ompi_request_null);
-  return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.info_null &&
+  return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.packed && c.info_null &&
          c.errors_are_fatal && c.errors_return && c.min && c.band && c.request_null;
 }
+
+void ask_initialized_host(Constants&) {}
+
+bool has_type(MPI_Datatype) { return true; }  // the handle of one that it lacks is null
 
 bool meets_in_init() {
   const char* const asynchronous = std::getenv("OMPI_MCA_async_mpi_init");
