@@ -141,7 +141,7 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded);
 
 // A tier's block of control lines.
 inline constexpr std::size_t kTierBytes = shm::BlockLayout{topo::Tier::kMostMembers, true}.bytes();
-// Gives back the block of a communicator of so many members, and the place of its channels, if there
+// Gives back the block of a communicator of `size` members, and the place of its channels, if there
 // is one. The caller holds the lock.
 void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t channels_offset, int size);
 // Gives back the blocks of tiers. The caller holds the lock.

@@ -27,7 +27,7 @@ Attached Observer::view(const char* base, std::size_t bytes) {
   const std::uint64_t table = ledger().activity.table.load_acquire();  // pairs with process_info_put
   process_info_ = {};
   return table != 0 && process_info_read({base_, blocks_end(), table}, &process_info_) ? Attached::ok
-                                                                                         : Attached::other_file;
+                                                                                       : Attached::other_file;
 }
 
 void Observer::detach() {

@@ -3,8 +3,8 @@
 // borrows an array when it first asks its team for it, and gives it back when it ends. So a process
 // has as many arrays as calls are under way, not as many as communicators.
 //
-// Where calls come one after the other, arrays are borrowed without a lock. They belong to one list.
-// When threads begin to call at the same time, all calls from then on use the other list, under the
+// Where calls come one after the other, arrays are borrowed without a lock, from one list. When
+// threads begin to call at the same time, all calls from then on use the other list, under the
 // lock. A thread that is in a call at that moment gives its array back to the list it came from.
 #pragma once
 #include <pthread.h>
