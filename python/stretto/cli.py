@@ -26,6 +26,7 @@ from stretto.commands import (
     test,
     tune,
     verify,
+    where,
 )
 from stretto.commands.top import command as top
 from stretto.core import arguments
@@ -64,6 +65,7 @@ app.command("lib", rich_help_panel=USE)(lib.command)
 app.add_typer(cluster.app, name="cluster", rich_help_panel=USE)
 app.command("info", rich_help_panel=LOOK)(info.command)
 app.command("top", rich_help_panel=LOOK)(top.command)
+app.command("where", rich_help_panel=LOOK)(where.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("explain", rich_help_panel=LOOK)(explain.command)
 app.add_typer(model.app, name="model", rich_help_panel=LOOK)

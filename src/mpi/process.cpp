@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "engine/settings.hpp"
+#include "mpi/call_sites.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
@@ -60,7 +61,8 @@ void set_concurrent(bool concurrent) {
 bool process_enter() {
   const ProcessLock alive;
   if (g_process == nullptr) {
-    g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every(), &g_windows});
+    g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every(), &g_windows},
+                                       {&g_call_modules, call_site_locate});
     if (g_process == nullptr) return false;
   }
   if (!g_started) {
@@ -93,6 +95,14 @@ void process_leave() {
 }
 
 engine::Process& process() { return *g_process; }
+
+// A thread that sets up or ends the process may be the one that asks.
+bool process_follow_modules() {
+  if (pthread_mutex_trylock(&g_life) != 0) return false;
+  const bool done = g_process == nullptr || engine::process_follow_modules(*g_process);
+  pthread_mutex_unlock(&g_life);
+  return done;
+}
 
 void process_count_in_segment() { g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed); }
 
