@@ -55,7 +55,7 @@ def test_a_contradiction_in_c(mpi, run_mpi, build_program, kind):
 @pytest.mark.one_mpi
 def test_a_library_that_calls(mpi, run_mpi, build_program):
     library = build_program(mpi, "source_lines.c", "libsource_lines.so", ["-DLIBRARY", "-shared", "-fPIC"])
-    flags = ["-DPROGRAM", str(library), f"-Wl,-rpath,{library.parent}"]
+    flags = ["-DPROGRAM", "-Wl,--no-as-needed", str(library), f"-Wl,-rpath,{library.parent}"]
     program = build_program(mpi, "source_lines.c", "source_lines_program", flags)
     job = run_mpi(mpi, 3, [program, "mismatch"])
     assert "libsource_lines.so+0x" in job.stderr, job.describe()
