@@ -16,6 +16,7 @@ from stretto.commands import (
     env,
     explain,
     info,
+    kind,
     kit,
     kv,
     lib,
@@ -74,6 +75,7 @@ app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_opt
 app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.command("tune", rich_help_panel=CHECK)(tune.command)
 app.command("bench", rich_help_panel=CHECK)(bench.command)
+app.command("kind", rich_help_panel=CHECK)(kind.command)
 app.add_typer(overlap.app, name="overlap", rich_help_panel=CHECK)
 app.add_typer(kit.app, name="kit", rich_help_panel=CHECK)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
