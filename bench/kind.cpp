@@ -4,8 +4,8 @@
 //
 //   kind BUDGET_S MOST_TIMES
 //
-// A pattern runs BUDGET_S seconds or MOST_TIMES times, whichever ends first. Its row has the time of
-// one step. The patterns:
+// A pattern runs BUDGET_S seconds or MOST_TIMES times, whichever ends first. Its row has the time
+// of one step. The patterns:
 //   none      MPI_Send to MPI_PROC_NULL: the wrapper and the MPI's own entry
 //   ring      MPI_Sendrecv with both neighbours of a ring
 //   halo      Irecv and Isend with both neighbours, then MPI_Waitall

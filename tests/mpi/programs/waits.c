@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls in which a program waits.
-//   waits all       what each call of each rank returned: code, status, handler. It is the same with
-//                   Stretto and without, in every way of waiting.
-//                   RESULT {"rank": 0, "said": ["recv: 0 source 3 tag 7 bytes 8 error 4711 cancelled 0", ...]}
+//   waits all       what each call of each rank returned: code, status, handler. It is the same
+//                   with Stretto and without, in every way of waiting.
+//                   RESULT {"rank": 0, "said": ["recv: 0 source 3 tag 7 bytes 8 error 4711", ...]}
 //   waits sleeps    which part of a wait of 150 ms takes processor time
 //                   RESULT {"rank": 1, "share": {"recv": 0.04, ...}}
 //   waits threads   several threads of each rank wait at once
