@@ -14,6 +14,7 @@
 #include "mpi/lifecycle.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/waiting.hpp"
 
 namespace stretto::mpi {
 
@@ -69,6 +70,7 @@ bool process_enter() {
     set_concurrent(threads_are_concurrent());
     g_caller.store(t_recent, std::memory_order_relaxed);
     g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
+    if (!world().agreed) waiting_begin();  // a program with sessions alone
     g_started = true;
   }
   g_users++;
@@ -89,6 +91,7 @@ void process_leave() {
   host().Initialized(&initialized);
   if (initialized) return;
   g_started = false;
+  waiting_end();
   progress_release();
   errors_stop();
   datatypes_stop();

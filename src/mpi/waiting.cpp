@@ -14,16 +14,15 @@
 #include "mpi/lifecycle.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
-#include "shm/wait.hpp"
+#include "mpi/waiting_loop.hpp"
 
 namespace stretto::mpi {
 
 constinit std::atomic<bool> g_kind{false};
+constinit shm::WaitPolicy g_wait_policy = {};
+constinit unsigned g_wait_looks = 1;
 
 namespace {
-
-constinit shm::WaitPolicy g_policy = {};
-constinit unsigned g_looks = 1;  // tests of a wait before the first that gives the processor away
 
 // ---- The decision ----
 
@@ -53,44 +52,16 @@ Load load_of_node() {
   return load;
 }
 
-// A host that yields itself is as kind in most waits, and its own calls cost less.
+// A host that yields itself is as kind in most waits, and its own calls cost less. What a test of a
+// host that reports failures (ULFM) says of a request whose peer has died is not what a wait says.
 bool decide(const Load& load) {
   switch (options().kind()) {
     case KindChoice::on: return true;
     case KindChoice::off: return false;
-    case KindChoice::automatic: return load.crowded && !vendor::yields_when_idle();
+    case KindChoice::automatic: return load.crowded && !vendor::yields_when_idle() && !vendor::reports_failures();
   }
   return false;
 }
-
-// ---- Waiting ----
-
-// Calls `test` until it returns true. The first tests come at once: what is there already costs no
-// more than the host's own call.
-template <class Test>
-void wait_until(const Test& test) {
-  struct Wait {
-    const Test& test;
-    bool over;
-  } wait = {test, false};
-  for (unsigned looks = 0; looks < g_looks; looks++) {
-    if (test()) return;
-    drive_own_requests();
-  }
-  shm::WaitPolicy policy = g_policy;
-  policy.host = &wait;
-  policy.poke = [](void* data) {
-    drive_own_requests();
-    auto& tested = *static_cast<Wait*>(data);
-    if (!tested.over) tested.over = tested.test();
-  };
-  shm::Waiter waiter(policy);
-  while (!wait.over) waiter.step();
-}
-
-// What a test leaves alone if it fails. MPICH 5 returns MPI_SUCCESS when a handler of the program
-// has returned, so the code does not tell.
-constexpr int kUntouched = -1;
 
 // One request that a blocking call has posted.
 struct Posted {
@@ -203,22 +174,15 @@ int exchange(const Send& send, const Receive& receive, MPI_Comm comm, MPI_Status
   return received.code != MPI_SUCCESS ? received.code : sent.code;
 }
 
-MPI_Request* requests_of(void* data) { return static_cast<MPI_Request*>(data); }
 MPI_Status* status_of(void* data) { return static_cast<MPI_Status*>(data); }
-
-// Some hosts say in the statuses of these calls that there was no error.
-void clear_errors(MPI_Status* statuses, int count) {
-  if (!vendor::waits_clear_errors() || statuses == MPI_STATUS_IGNORE || statuses == MPI_STATUSES_IGNORE) return;
-  for (int i = 0; i < count; i++) statuses[i].MPI_ERROR = MPI_SUCCESS;
-}
 
 }  // namespace
 
 void waiting_begin() {
   const Load load = load_of_node();
   const bool kind = decide(load);
-  g_looks = std::max(kTuning.kind_looks / vendor::poke_every(), 1u);
-  g_policy = policy_of(engine::wait_mode(options().wait(), load.crowded));
+  g_wait_looks = std::max(kTuning.kind_looks / vendor::poke_every(), 1u);
+  g_wait_policy = policy_of(engine::wait_mode(options().wait(), load.crowded));
   g_kind.store(kind, std::memory_order_relaxed);
   if (world().rank != 0 || !options().explain()) return;
   log_explain("kind waiting: %s, %u ranks of this node, %u of %u processors%s", kind ? "on" : "off", load.ranks,
@@ -297,7 +261,7 @@ bool wait_in_sendrecv_replace(int* code, void* buffer, std::int64_t count, Handl
   if (*code == MPI_SUCCESS && (packed_bytes != 0 || bytes == 0)) {
     *code = exchange({packed, packed_bytes, host().constants.packed, target, send_tag},
                      {buffer, elements, type, source, receive_tag}, comm, status_of(status));
-    if (*code == MPI_SUCCESS) clear_errors(status_of(status), 1);
+    if (*code == MPI_SUCCESS) clear_error(status_of(status));
   }
   std::free(packed);
   return true;
@@ -316,64 +280,6 @@ bool wait_in_mprobe(int* code, int source, int tag, Handle comm, void* message, 
   wait_until([&] {
     int flag = kUntouched;
     *code = host().Improbe(source, tag, (MPI_Comm)comm, &flag, static_cast<MPI_Message*>(message), status_of(status));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  return true;
-}
-
-// ---- Requests of the program ----
-
-bool wait_in_wait(int* code, void* request, void* status) {
-  if (request == nullptr) return false;
-  wait_until([&] {
-    int flag = kUntouched;
-    *code = host().Test(requests_of(request), &flag, status_of(status));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  return true;
-}
-
-bool wait_in_waitall(int* code, int count, void* requests, void* statuses) {
-  if (count <= 0 || requests == nullptr) return false;
-  wait_until([&] {
-    int flag = kUntouched;
-    *code = host().Testall(count, requests_of(requests), &flag, status_of(statuses));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  if (*code == MPI_SUCCESS) clear_errors(status_of(statuses), count);
-  return true;
-}
-
-// MPICH 4 leaves the status alone where MPI_Testany finds no active request, MPI_Waitany does not.
-bool wait_in_waitany(int* code, int count, void* requests, int* index, void* status) {
-  if (count <= 0 || requests == nullptr || index == nullptr) return false;
-  int found = kUntouched;
-  wait_until([&] {
-    int flag = kUntouched;
-    *code = host().Testany(count, requests_of(requests), &found, &flag, status_of(status));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  if (found == MPI_UNDEFINED && *code == MPI_SUCCESS) return false;  // the host's turn: there is nothing to wait for
-  if (found != kUntouched) *index = found;
-  return true;
-}
-
-bool wait_in_waitsome(int* code, int count, void* requests, int* done, int* indices, void* statuses) {
-  if (count <= 0 || requests == nullptr || done == nullptr || indices == nullptr) return false;
-  int found = 0;
-  wait_until([&] {
-    found = kUntouched;
-    *code = host().Testsome(count, requests_of(requests), &found, indices, status_of(statuses));
-    return found != 0 || *code != MPI_SUCCESS;
-  });
-  if (found != kUntouched) *done = found;
-  return true;
-}
-
-bool wait_in_win_wait(int* code, Handle window) {
-  wait_until([&] {
-    int flag = kUntouched;
-    *code = host().Win_test((MPI_Win)window, &flag);
     return flag != 0 || *code != MPI_SUCCESS;
   });
   return true;
