@@ -39,7 +39,7 @@ void wait_until(const Test& test) {
 // has returned, so the code does not tell.
 inline constexpr int kUntouched = -1;
 
-// Some hosts say in the statuses of some calls that there was no error.
+// Some hosts say in the status of MPI_Sendrecv_replace that there was no error.
 inline void clear_error(MPI_Status* status) {
   if (vendor::waits_clear_errors() && status != MPI_STATUS_IGNORE) status->MPI_ERROR = MPI_SUCCESS;
 }

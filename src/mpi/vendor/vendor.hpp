@@ -33,8 +33,7 @@ unsigned poke_every();
 // does in MPI_Recv. If not, that of MPI_COMM_WORLD hears of it.
 bool requests_keep_handlers();
 
-// Whether MPI_Waitall and MPI_Sendrecv_replace set MPI_ERROR in statuses without an error, and
-// tests do not.
+// Whether MPI_Sendrecv_replace sets MPI_ERROR in a status without an error.
 bool waits_clear_errors();
 
 // Whether a rank that waits in the host gives its processor away by itself. Known after MPI_Init.
