@@ -311,6 +311,27 @@ def overlap_hidden(doc: Doc) -> Lines:
     return table(("", *head) if several else head, rows)
 
 
+# ---- stretto kind --------------------------------------------------------------------------------
+
+
+@view("stretto.kind")
+def kind_steps(doc: Doc) -> Lines:
+    """The time of a step of each pattern, and ratios to the MPI's own."""
+    rows = [
+        [
+            str(r["ranks"]),
+            r["pattern"],
+            size(r["bytes"]),
+            microseconds(r["mpi_us"]),
+            microseconds(r["auto_us"]),
+            f"{r['auto_ratio']:.3f}",
+            f"{r['off_ratio']:.3f}",
+        ]
+        for r in doc["results"]
+    ]
+    return table(("ranks", "pattern", "bytes", "the MPI", "Stretto", "ratio", "ratio, `STRETTO_KIND=off`"), rows)
+
+
 # ---- stretto overlap pages -----------------------------------------------------------------------
 
 

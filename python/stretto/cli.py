@@ -16,6 +16,7 @@ from stretto.commands import (
     env,
     explain,
     info,
+    kind,
     kit,
     kv,
     lib,
@@ -26,6 +27,7 @@ from stretto.commands import (
     test,
     tune,
     verify,
+    where,
 )
 from stretto.commands.top import command as top
 from stretto.core import arguments
@@ -64,6 +66,7 @@ app.command("lib", rich_help_panel=USE)(lib.command)
 app.add_typer(cluster.app, name="cluster", rich_help_panel=USE)
 app.command("info", rich_help_panel=LOOK)(info.command)
 app.command("top", rich_help_panel=LOOK)(top.command)
+app.command("where", rich_help_panel=LOOK)(where.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("explain", rich_help_panel=LOOK)(explain.command)
 app.add_typer(model.app, name="model", rich_help_panel=LOOK)
@@ -72,6 +75,7 @@ app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_opt
 app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.command("tune", rich_help_panel=CHECK)(tune.command)
 app.command("bench", rich_help_panel=CHECK)(bench.command)
+app.command("kind", rich_help_panel=CHECK)(kind.command)
 app.add_typer(overlap.app, name="overlap", rich_help_panel=CHECK)
 app.add_typer(kit.app, name="kit", rich_help_panel=CHECK)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)

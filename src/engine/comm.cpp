@@ -102,11 +102,15 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
   if (comm.noted) [[likely]] {
     note = journal.begin(comm.team->generation(), call.tag(), descriptor);
     comm.team->stand(call.number(), note);
+  } else {
+    shm::t_call.note = 0;
   }
   if (comm.team->check() < shm::CheckLevel::strict || shm::CallCheck(call).match_calls()) [[likely]]
     body(call);
-  if (call.status() != Status::ok) [[unlikely]]
+  if (call.status() != Status::ok) [[unlikely]] {
+    locate_call(*comm.process);  // while peers that ask still wait for it
     shm::CallCheck(call).give_up();
+  }
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
     comm.team->stand_down(call.number(), note);

@@ -52,10 +52,11 @@ void tell(const DeferredCall& call, std::uint64_t seconds, const topo::Hosts* ho
   char what[80];
   log_line(LogLevel::warn,
            "watchdog: nothing of MPI_%s has moved for %llu s: call %llu of those that may return early on communicator "
-           "%llu of %u ranks, %s; %s; data are missing from: %s; its own are not taken by: %s",
+           "%llu of %u ranks, %s; %s; data are missing from: %s; its own are not taken by: %s%s%s",
            call.name, ull{seconds}, ull{call.call}, ull{call.communicator}, call.ranks,
            call.returned_ns != 0 ? "which has returned" : "which has not returned", doing(call, what),
-           peers(call, false, hosts).text(), peers(call, true, hosts).text());
+           peers(call, false, hosts).text(), peers(call, true, hosts).text(),
+           call.place[0] != 0 ? "; it was called at " : "", call.place);
 }
 
 [[noreturn]] void end_process(const DeferredCall& call, std::uint64_t seconds) {

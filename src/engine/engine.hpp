@@ -26,7 +26,9 @@ class ShmRules;
 }
 namespace stretto::shm {
 struct DeferredNotes;
-}
+struct Modules;
+struct SourceLine;
+}  // namespace stretto::shm
 namespace stretto::topo {
 class Hosts;
 }
@@ -46,12 +48,22 @@ struct HostProgress {
   const std::atomic<bool>* has_windows = nullptr;  // whether the program has made a window (shm/wait.hpp)
 };
 
+// From which line of source calls come (shm/call_sites.hpp).
+struct Sources {
+  const shm::Modules* modules = nullptr;
+  // Finds the place of this thread's call, which returns to `caller`. False: the address says all.
+  bool (*locate)(std::uint64_t caller, shm::SourceLine* line) = nullptr;
+};
+
 struct Process;
 struct Comm;
 
 // Makes this rank's engine. It does not fail if there is no shared memory: comm_create finds that
 // out, and all members agree on it.
-Process* process_create(const Settings& settings, const HostProgress& progress);
+Process* process_create(const Settings& settings, const HostProgress& progress, const Sources& sources = {});
+// The modules have grown. Returns false if another thread is at the segment: then it must be said
+// again. A thread that waits for peers does not wait for a lock.
+bool process_follow_modules(Process& process);
 // Unmaps everything. Every Comm must have been freed.
 void process_destroy(Process* process);
 // Whether threads of this process may be in collectives at the same time. True by default.
@@ -65,6 +77,9 @@ shm::Tally* process_tally(Process& process);
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule);
 // Notes that members agree on the n-th communicator of this process, of `size` ranks, in a call.
 std::uint64_t process_note_agreement(Process& process, Collective collective, std::uint64_t communicator, int size);
+// Where this thread's call comes from: "solve.py:33 in step", "/path/app+0x1234", or nothing. A
+// text that does not fit is not given.
+void process_place(Process& process, char* place, std::size_t bytes);
 void process_note_left(Process& process, std::uint64_t note);  // the schedules leave the call to the host
 void process_note_end(Process& process, std::uint64_t note);
 // Where this process says which data are under way. Null: it has no memory for it. The watchdog

@@ -2,6 +2,7 @@
 #include "engine/explain.hpp"
 
 #include <cstdio>
+#include <cstring>
 
 #include "base/collective.hpp"
 #include "base/log.hpp"
@@ -74,30 +75,68 @@ bool account_of(const Comm& comm, int rank, std::uint64_t number, NoteCopy* note
   return note_find(comm.team->member(rank).notes(), comm.team->generation(), number, note);
 }
 
+// The call that this thread is in.
+NoteCopy own_call(const shm::Call& call) {
+  NoteCopy mine;
+  mine.call = call.tag();
+  mine.descriptor = call.descriptor();
+  mine.caller = shm::t_call.caller;
+  mine.number = shm::t_call.note;
+  return mine;
+}
+
+// The place of this rank's call, then of the other's. In programs whose ranks say their lines
+// themselves, the other rank may be about to say its own: this one gives it a moment.
+SiteWords sites_of(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy& theirs) {
+  constexpr int kLooks = 20;
+  constexpr std::uint64_t kLookNs = 1'000'000;
+  const auto says = [](const shm::Note* notes, std::uint64_t number) {
+    shm::SourceLine line;
+    return shm::Segment::call_sites_beside(notes).lines.read(number, &line);
+  };
+  const shm::Note* const peers = comm.team->member(rank).notes();
+  NoteCopy now;
+  for (int look = 0; look < kLooks && says(comm.process->journal.notes(), mine.number); ++look) {
+    const bool is_open =
+        note_read(peers[theirs.number % shm::kNotes], &now) && now.number == theirs.number && now.open();
+    if (!is_open || says(peers, theirs.number)) break;
+    sys::nap_ns(kLookNs);
+  }
+  SiteWords words;
+  words.add(comm, comm.team->rank(), mine);
+  words.add(comm, rank, theirs);
+  return words;
+}
+
 Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy& theirs, Difference what) {
-  log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s",
+  log_line(LogLevel::error, "communicator of %d ranks, call %llu there: rank %d calls %s, but rank %d calls %s: %s%s",
            comm.team->size(), ull{mine.call >> 8}, comm.team->rank(), CallWords(mine.call, mine.descriptor).text, rank,
-           CallWords(theirs.call, theirs.descriptor).text, rule(what));
+           CallWords(theirs.call, theirs.descriptor).text, rule(what), sites_of(comm, mine, rank, theirs).text);
   return status_of(what);
 }
 
 // Both ranks make the same call, but one sends a message of another length than the other expects.
 Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::Mismatch& other) {
   const ElementCode element = call.descriptor().element;
+  NoteCopy theirs;
+  (void)account_of(comm, other.rank, call.number(), &theirs);
   log_line(LogLevel::error,
-           "communicator of %d ranks, call %llu there, %s: rank %d sends %s, but rank %d expects %s: %s",
+           "communicator of %d ranks, call %llu there, %s: rank %d sends %s, but rank %d expects %s: %s%s",
            comm.team->size(), ull{call.number()}, CallName(call.tag()).text, other.rank,
            LengthWords(other.bytes, element).text, comm.team->rank(), LengthWords(other.expected_bytes, element).text,
-           rule(Difference::length));
+           rule(Difference::length), sites_of(comm, own_call(call), other.rank, theirs).text);
   return Status::other_length;
 }
 
 // The other rank's note of the call is gone, so only its present call can be told.
 Status explain_place(const Comm& comm, const shm::Call& call, const shm::Call::Mismatch& other) {
+  NoteCopy theirs;
+  (void)account_of(comm, other.rank, other.call >> 8, &theirs);
   log_line(LogLevel::error,
-           "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s",
+           "communicator of %d ranks: rank %d is in call %llu there, %s, but rank %d is in call %llu, %s: %s%s",
            comm.team->size(), comm.team->rank(), ull{call.number()}, CallName(call.tag()).text, other.rank,
-           ull{other.call >> 8}, CallName(other.call).text, rule(Difference::none));
+           ull{other.call >> 8}, CallName(other.call).text, rule(Difference::none),
+           sites_of(comm, own_call(call), other.rank, theirs).text);
   return Status::mismatch;
 }
 
@@ -108,9 +147,12 @@ Status explain_left_over(const Comm& comm, int rank, std::uint64_t their_call) {
                     account_of(comm, rank, their_call >> 8, &theirs);
   const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
   if (what != Difference::none) return contrast(comm, mine, rank, theirs, what);
+  SiteWords words;
+  if (account_of(comm, rank, their_call >> 8, &theirs)) words.add(comm, rank, theirs);
   log_line(LogLevel::error,
-           "communicator of %d ranks: rank %d sent data in call %llu there, %s, that rank %d did not take: %s",
-           comm.team->size(), rank, ull{their_call >> 8}, CallName(their_call).text, comm.team->rank(), rule(what));
+           "communicator of %d ranks: rank %d sent data in call %llu there, %s, that rank %d did not take: %s%s",
+           comm.team->size(), rank, ull{their_call >> 8}, CallName(their_call).text, comm.team->rank(), rule(what),
+           words.text);
   return Status::mismatch;
 }
 
@@ -129,9 +171,8 @@ Status find_culprit(const Comm& comm, const NoteCopy& mine) {
 Status explain_mismatch(const Comm& comm, const shm::Call& call) {
   const shm::Call::Mismatch& other = call.mismatch();
   if (other.call >> 8 < call.number()) return explain_left_over(comm, other.rank, other.call);
-  NoteCopy mine, theirs;
-  mine.call = call.tag();
-  mine.descriptor = call.descriptor();
+  NoteCopy theirs;
+  const NoteCopy mine = own_call(call);
   const bool told = account_of(comm, other.rank, call.number(), &theirs);
   const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
   if (what != Difference::none) return contrast(comm, mine, other.rank, theirs, what);
@@ -146,14 +187,16 @@ void explain_gone(const Comm& comm, const shm::Call& call) {
   const shm::Member& peer = comm.team->member(call.mismatch().rank);
   const bool finalized = peer.header()->left.load_acquire() != 0;
   const shm::Place place = where(*comm.team, call.mismatch().rank);
+  SiteWords words;
+  words.add(comm, comm.team->rank(), own_call(call));
   log_line(LogLevel::error,
            "communicator of %d ranks: rank %d (process %d) has %s after %llu calls there; rank %d waits for it in call "
-           "%llu, %s",
+           "%llu, %s%s",
            comm.team->size(), call.mismatch().rank, peer.pid(),
            finalized     ? "called MPI_Finalize"
            : place.freed ? "freed the communicator"
                          : "ended",
-           ull{place.ended}, comm.team->rank(), ull{call.number()}, CallName(call.tag()).text);
+           ull{place.ended}, comm.team->rank(), ull{call.number()}, CallName(call.tag()).text, words.text);
 }
 
 // The data have the right length, but another type than the sender says. Programs work with that,
@@ -169,10 +212,11 @@ Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
   log_line(fails ? LogLevel::error : LogLevel::warn,
            "communicator of %d ranks, call %llu there: rank %d calls %s, rank %d calls %s: the sequence of basic "
            "datatypes sent is not the one "
-           "received%s",
+           "received%s%s",
            comm.team->size(), ull{call.number()}, comm.team->rank(), CallWords(call.tag(), call.descriptor()).text,
            type_mismatch.rank, CallWords(call.tag(), theirs.descriptor).text,
-           fails ? "" : " (told once for each communicator)");
+           fails ? "" : " (told once for each communicator)",
+           sites_of(comm, own_call(call), type_mismatch.rank, theirs).text);
   return fails ? Status::other_type : Status::ok;
 }
 
@@ -196,6 +240,29 @@ CallWords::CallWords(std::uint64_t call, const shm::CallDescriptor& descriptor) 
                 told ? length.text : "", told ? ")" : "");
 }
 
+void SiteWords::add(const Comm& comm, int rank, const NoteCopy& note) {
+  const bool is_own = rank == comm.team->rank();
+  const shm::Note* const notes = is_own ? comm.process->journal.notes() : comm.team->member(rank).notes();
+  if (notes == nullptr || note.number == 0) return;
+  const shm::CallSite site(shm::Segment::call_sites_beside(notes), note.number, note.caller);
+  if (site.text[0] == 0) return;
+  std::size_t length = std::strlen(text);
+  if (length != 0) --length;  // the closing bracket
+  std::snprintf(text + length, sizeof text - length, "%srank %d at %s)", length == 0 ? " (" : "; ", rank, site.text);
+}
+
+OwnSite::OwnSite(Process* process) {
+  if (process == nullptr || !has_segment(*process)) return;
+  locate_call(*process);
+  const shm::CallSite site(process->segment.call_sites(), shm::t_call.note, shm::t_call.caller);
+  std::memcpy(text, site.text, sizeof text);
+}
+
+void process_place(Process& process, char* place, std::size_t bytes) {
+  const OwnSite site(&process);
+  if (std::strlen(site.text) < bytes) std::memcpy(place, site.text, std::strlen(site.text) + 1);
+}
+
 void explain_end(const Comm& comm) {
   if (comm.team->check() == shm::CheckLevel::none) return;
   int rank = 0;
@@ -207,6 +274,7 @@ void explain_end(const Comm& comm) {
 
 Status explain(Comm& comm, const shm::Call& call) {
   Status status = call.status();
+  locate_call(*comm.process);
   switch (status) {
     case Status::ok: return call.type_mismatch().rank >= 0 ? explain_type_mismatch(comm, call) : Status::ok;
     case Status::mismatch: status = explain_mismatch(comm, call); break;

@@ -12,6 +12,7 @@ class Call;
 namespace stretto::engine {
 
 struct Comm;
+struct Process;
 
 // "MPI_Reduce_scatter" of a call's number and collective.
 struct CallName : MpiName {
@@ -22,6 +23,19 @@ struct CallName : MpiName {
 struct CallWords {
   char text[128];
   CallWords(std::uint64_t call, const shm::CallDescriptor& descriptor);
+};
+
+// " (rank 2 at app.py:7 in main; rank 0 at /path/app+0x1234)": where these calls of members come
+// from. Empty: not known of any. A rank twice is said once.
+struct SiteWords {
+  char text[700] = "";
+  void add(const Comm& comm, int rank, const shm::NoteCopy& note);
+};
+
+// The place of the call that this thread is in. Empty: not known.
+struct OwnSite {
+  char text[sizeof shm::CallSite::text] = "";
+  explicit OwnSite(Process* process);  // may be null
 };
 
 // Called after a call that failed or had a type mismatch. Says why, unless the reason is a rank's

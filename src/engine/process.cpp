@@ -125,6 +125,7 @@ Status make_segment(Process& process) {
   std::memcpy(ledger.of, process.early, sizeof ledger.of);
   process.lanes.init(&process.segment, slots, s.slot_bytes, slot_gap(), lanes);
   if (past_by_l3(s.streaming)) process.l3 = sys::l3_cache();
+  if (process.sources.modules != nullptr) process.segment.call_sites().modules.follow(*process.sources.modules);
   process.journal.attach(process.segment.notes(), &ledger.activity);
   observe::process_info_put(process.segment, process_info_of(s));
   process.has_segment.store(true, std::memory_order_release);  // pairs with has_segment
@@ -197,6 +198,8 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   policy.poke = process.progress.poke;
   policy.poke_every = process.progress.every == 0 ? 1 : process.progress.every;
   policy.has_windows = process.progress.has_windows;
+  policy.locator = const_cast<Process*>(&process);
+  policy.locate = [](void* self) { locate_call(*static_cast<Process*>(self)); };
   const WaitMode mode = wait_mode(process.settings.wait, crowded);
   if (mode == WaitMode::spin) return policy;
   policy.crowd();
@@ -204,12 +207,13 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   return policy;
 }
 
-Process* process_create(const Settings& settings, const HostProgress& progress) {
+Process* process_create(const Settings& settings, const HostProgress& progress, const Sources& sources) {
   auto* process = static_cast<Process*>(std::malloc(sizeof(Process)));
   if (!process) return nullptr;
   new (process) Process;
   process->settings = settings;
   process->progress = progress;
+  process->sources = sources;
   process->ranks_on_node = settings.ranks_on_node;
   // The watchdog reads notes, also of calls that shared memory does not serve. These
   // need a segment.
@@ -221,6 +225,21 @@ Process* process_create(const Settings& settings, const HostProgress& progress) 
 void process_set_concurrent(Process& process, bool concurrent) {
   process.lanes.set_concurrent(concurrent);
   process.journal.set_concurrent(concurrent);
+}
+
+bool process_follow_modules(Process& process) {
+  if (pthread_mutex_trylock(&process.lock) != 0) return false;
+  if (has_segment(process)) process.segment.call_sites().modules.follow(*process.sources.modules);
+  pthread_mutex_unlock(&process.lock);
+  return true;
+}
+
+void locate_call(Process& process) {
+  shm::ThisCall& call = shm::t_call;
+  if (call.located || call.note == 0 || process.sources.locate == nullptr || !has_segment(process)) return;
+  call.located = true;
+  shm::SourceLine line;
+  if (process.sources.locate(call.caller, &line)) process.segment.call_sites().lines.write(call.note, line);
 }
 
 shm::Tally* process_tally(Process& process) {
@@ -240,13 +259,19 @@ std::uint64_t process_note_agreement(Process& process, Collective collective, st
 }
 
 std::uint64_t process_note(Process& process, Collective collective, bool by_schedule) {
+  shm::t_call.note = 0;
   if (!is_noted(process)) return 0;
-  return process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective),
-                               {});
+  const std::uint64_t note =
+      process.journal.begin(by_schedule ? shm::kBySchedule : shm::kByHost, static_cast<std::uint64_t>(collective), {});
+  // Within the MPI the thread cannot say later where it is.
+  if (!by_schedule && process.settings.watchdog_seconds != 0) locate_call(process);
+  return note;
 }
 
 void process_note_left(Process& process, std::uint64_t note) {
-  if (note != 0) process.journal.move(note, shm::kByHost);
+  if (note == 0) return;
+  process.journal.move(note, shm::kByHost);
+  if (process.settings.watchdog_seconds != 0) locate_call(process);
 }
 
 void process_note_end(Process& process, std::uint64_t note) {

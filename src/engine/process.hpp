@@ -84,6 +84,7 @@ struct Meetings {
 struct Process {
   Settings settings;
   HostProgress progress;
+  Sources sources;
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards all below except the lanes
   shm::Segment segment;
   std::atomic<bool> has_segment{false};  // the segment and all that belongs to it are ready; read without the lock
@@ -135,6 +136,9 @@ inline bool is_listed(const Comm& comm) { return comm.collectives != 0; }
 // it, null if it is the newest.
 void list(Comm& comm);
 void unlist(const Comm& comm, const Comm* before);
+
+// Lets this thread say where its call comes from, once a call.
+void locate_call(Process& process);
 
 // How this process waits. `crowded`: there are fewer processors than ranks that may run.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded);

@@ -35,6 +35,7 @@ struct Watch {
   std::uint64_t limit_ns = 0;  // 0: never
   const topo::Hosts* hosts = nullptr;
   const int* job_ranks = nullptr;  // the members' ranks in the job
+  Process* process = nullptr;
   [[nodiscard]] const char* host_of(int rank) const { return hosts != nullptr ? hosts->of(job_ranks[rank]) : "a host"; }
 };
 

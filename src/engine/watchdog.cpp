@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 #include "base/collective.hpp"
@@ -18,6 +19,8 @@
 namespace stretto::engine {
 
 namespace {
+
+using Site = shm::CallSite;
 
 constexpr int kLastCalls = 5;  // how many calls are told of each missing rank
 
@@ -47,9 +50,18 @@ void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
   trace.here.progress = place.ended < place.begun ? shm::Progress::open : shm::Progress::ended;
 }
 
+const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
+  return rank == comm.team->rank() ? process.journal.notes() : comm.team->member(rank).notes();
+}
+
+Site site_of(const shm::Note* notes, const shm::NoteCopy& note) {
+  static constexpr shm::CallSites kNone{};
+  return {notes != nullptr ? shm::Segment::call_sites_beside(notes) : kNone, note.number, note.caller};
+}
+
 Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::NoteCopy& stalled) {
   const bool own = rank == comm.team->rank();
-  const shm::Note* const notes = own ? process.journal.notes() : comm.team->member(rank).notes();
+  const shm::Note* const notes = notes_of(process, comm, rank);
   Trace trace;
   for (unsigned i = 0; i < shm::kNotes; ++i) {
     shm::NoteCopy note;
@@ -90,9 +102,10 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
   } else {
     const CallName name(trace.here.call);
     const bool noted = trace.here.number != 0;
-    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s%s%s", rank, pid,
-             alive, static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "", noted ? ", " : "",
-             state);
+    const Site site = site_of(member.notes(), trace.here);
+    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s%s%s%s%s", rank,
+             pid, alive, static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "",
+             noted ? ", " : "", state, site.text[0] != 0 ? ", at " : "", site.text);
   }
   if (member.segment != nullptr) {
     const DeferredWords waits(shm::Segment::deferred_beside(member.notes()));
@@ -103,13 +116,16 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank,
              MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
   }
-  char text[600];
+  char text[900];
   int length = 0;
   for (const shm::NoteCopy& note : trace.last) {
-    if (note.number == 0) break;
+    if (note.number == 0 || length > 400) break;
     const std::size_t room = sizeof text - static_cast<std::size_t>(length);
     const char* const comma = length == 0 ? "" : "; ";
-    const char* const open = note.open() ? " (open)" : "";
+    char open[sizeof Site::text + 16] = "";
+    const Site site = site_of(member.notes(), note);
+    const bool is_told = trace.here.number == note.number || site.text[0] == 0;
+    if (note.open()) std::snprintf(open, sizeof open, " (open%s%s)", is_told ? "" : ", at ", is_told ? "" : site.text);
     if (note.generation == shm::kInAgreement) {
       length += std::snprintf(text + length, room, "%san agreement on a communicator in %s%s", comma,
                               CallName(note.call).text, open);
@@ -123,6 +139,30 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     }
   }
   if (length != 0) log_line(LogLevel::warn, "watchdog: rank %d, latest first: %s", rank, text);
+}
+
+// The places of those that wait, each with its ranks.
+void tell_places(const Process& process, const Comm& comm, const shm::NoteCopy& stalled) {
+  constexpr int kMostPlaces = 4;  // the log takes ten lines a second
+  char told[kMostPlaces][sizeof Site::text];
+  int places = 0;
+  for (int first = 0; first < comm.team->size() && places < kMostPlaces; ++first) {
+    const auto place_of = [&](int rank) {
+      const shm::NoteCopy here = trace_of(process, comm, rank, stalled).here;
+      const bool waits = here.call == stalled.call && here.open();
+      return site_of(waits ? notes_of(process, comm, rank) : nullptr, here);
+    };
+    const Site place = place_of(first);
+    bool is_new = place.text[0] != 0;
+    for (int i = 0; i < places; ++i) is_new = is_new && std::strcmp(told[i], place.text) != 0;
+    if (!is_new) continue;
+    Ranks ranks;
+    for (int r = first; r < comm.team->size(); ++r) {
+      if (std::strcmp(place_of(r).text, place.text) == 0) ranks.add(r);
+    }
+    std::memcpy(told[places++], place.text, sizeof place.text);
+    log_line(LogLevel::warn, "watchdog: waiting at %s: %s", place.text, ranks.text());
+  }
 }
 
 // The lowest rank of those that wait in the same call speaks for all of them.
@@ -148,6 +188,7 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
            "through: %s",
            CallWords(stalled.call, stalled.descriptor).text, static_cast<unsigned long long>(seconds),
            static_cast<unsigned long long>(number), team.size(), waiting.text(), missing.text(), through.text());
+  tell_places(process, comm, stalled);
   for (int r = 0; r < team.size(); ++r) {
     const Trace trace = trace_of(process, comm, r, stalled);
     if (trace.here.call >> 8 < number) {
@@ -155,7 +196,9 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
       tell_distance(comm, r, trace, stalled);
     }
     if (trace.here.call >> 8 == number && trace.here.call != stalled.call) {
-      log_line(LogLevel::warn, "watchdog: rank %d calls %s there instead", r, CallName(trace.here.call).text);
+      const Site site = site_of(notes_of(process, comm, r), trace.here);
+      log_line(LogLevel::warn, "watchdog: rank %d calls %s there instead%s%s", r, CallName(trace.here.call).text,
+               site.text[0] != 0 ? ", at " : "", site.text);
     }
   }
 }
@@ -173,12 +216,14 @@ bool is_agreeing(const shm::Note* notes) {
 // Before an agreement a process knows only the peers of other communicators, and not
 // which of them are members.
 void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
+  const Site site = site_of(process.journal.notes(), note);
   log_line(LogLevel::warn,
            "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on "
-           "what serves it, for %llu s; "
+           "what serves it, for %llu s%s%s; "
            "a rank that says nothing of it has not come",
            static_cast<unsigned long long>(note.call >> 8), static_cast<unsigned long long>(note.descriptor.bytes),
-           CallName(note.call).text, static_cast<unsigned long long>(seconds));
+           CallName(note.call).text, static_cast<unsigned long long>(seconds), site.text[0] != 0 ? ", at " : "",
+           site.text);
   for (std::size_t i = 0; i < process.attachments.count; ++i) {
     const shm::Attachment& peer = process.attachments.entries[i];
     observe::Observer look;
@@ -187,9 +232,10 @@ void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint
     if (look.view(peer.base, bytes) != observe::Attached::ok || look.left()) continue;
     const auto* const notes = reinterpret_cast<const shm::Note*>(peer.base + shm::Segment::kNotesOffset);
     if (is_agreeing(notes) || !look.latest(&latest)) continue;
-    log_line(LogLevel::warn, "watchdog: rank %llu of the job is in no agreement: its last call is %s, %s",
+    const Site peer_site = site_of(notes, latest);
+    log_line(LogLevel::warn, "watchdog: rank %llu of the job is in no agreement: its last call is %s, %s%s%s",
              static_cast<unsigned long long>(look.process_info().rank), CallName(latest.call).text,
-             latest.open() ? "still open" : "ended");
+             latest.open() ? "still open" : "ended", peer_site.text[0] != 0 ? ", at " : "", peer_site.text);
   }
 }
 
@@ -215,8 +261,10 @@ void Watchdog::explain(const shm::NoteCopy& note, std::uint64_t seconds) {
   if (const Comm* const comm = find_comm(*process_, note.generation)) return tell(*process_, *comm, note, seconds);
   if (note.generation == shm::kInAgreement) return tell_agreement(*process_, note, seconds);
   if (note.generation != shm::kByHost) return;
-  log_line(LogLevel::warn, "watchdog: %s, which is left to the MPI, has not ended for %llu s", CallName(note.call).text,
-           static_cast<unsigned long long>(seconds));
+  const Site site = site_of(process_->journal.notes(), note);
+  log_line(LogLevel::warn, "watchdog: %s, which is left to the MPI, has not ended for %llu s%s%s",
+           CallName(note.call).text, static_cast<unsigned long long>(seconds), site.text[0] != 0 ? ", at " : "",
+           site.text);
 }
 
 void Watchdog::look(std::uint64_t now_ns) {

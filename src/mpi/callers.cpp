@@ -187,11 +187,12 @@ struct Found {
   void* more[14];
 };
 
-bool ask_linker(std::uintptr_t address) {
+bool ask_linker(std::uintptr_t address, LoadedObject* object) {
   Found found;
   if (g_find_object(reinterpret_cast<void*>(address), &found) != 0) return false;
   Span all;
   all.include(reinterpret_cast<std::uintptr_t>(found.begin), reinterpret_cast<std::uintptr_t>(found.end));
+  if (object != nullptr) *object = {all.begin, all.end, found.map->l_addr, found.map->l_name};
   return is_inside(all, found.map->l_name);
 }
 
@@ -200,30 +201,35 @@ struct Walked {
   Span code;
   bool inside;
   unsigned long long adds, subs;
+  LoadedObject object;
 };
 thread_local constinit Walked t_walked __attribute__((tls_model("initial-exec"))) = {};
 
 struct Walk {
   std::uintptr_t address;
   bool inside;
+  LoadedObject object;
 };
 
 int look_at_object(dl_phdr_info* info, std::size_t, void* data) {
   auto& walk = *static_cast<Walk*>(data);
   if (t_walked.code.has(walk.address) && t_walked.adds == info->dlpi_adds && t_walked.subs == info->dlpi_subs) {
     walk.inside = t_walked.inside;
+    walk.object = t_walked.object;
     return 1;
   }
   const Spans spans = spans_of(*info);
   if (!spans.code.has(walk.address)) return 0;
   walk.inside = is_inside(spans.all, info->dlpi_name);
-  t_walked = {spans.code, walk.inside, info->dlpi_adds, info->dlpi_subs};
+  walk.object = {spans.all.begin, spans.all.end, info->dlpi_addr, info->dlpi_name};
+  t_walked = {spans.code, walk.inside, info->dlpi_adds, info->dlpi_subs, walk.object};
   return 1;
 }
 
-bool walk_objects(std::uintptr_t address) {
-  Walk walk = {address, false};
+bool walk_objects(std::uintptr_t address, LoadedObject* object) {
+  Walk walk = {address, false, {}};
   dl_iterate_phdr(look_at_object, &walk);
+  if (object != nullptr) *object = walk.object;
   return walk.inside;
 }
 
@@ -239,9 +245,9 @@ void callers_start(std::uintptr_t host, IsComponent is_component, FindObject fin
   dl_iterate_phdr(make_table, nullptr);
 }
 
-CallerRange caller_range(std::uintptr_t address) {
+CallerRange caller_range(std::uintptr_t address, LoadedObject* object) {
   if (const CallerRange* const range = find_lasting_range(address)) return *range;
-  return {0, 0, g_find_object != nullptr ? ask_linker(address) : walk_objects(address)};
+  return {0, 0, g_find_object != nullptr ? ask_linker(address, object) : walk_objects(address, object)};
 }
 
 }  // namespace stretto::mpi

@@ -24,6 +24,13 @@ struct CallerRange {
   bool inside;  // belongs to the MPI
 };
 
+// An object that another one may replace at any time, as the dynamic linker knows it now.
+struct LoadedObject {
+  std::uintptr_t begin = 0, end = 0;
+  std::uintptr_t base = 0;     // what the addresses in its file are relative to
+  const char* name = nullptr;  // null: the address is in a lasting range, or in no object
+};
+
 // Whether calls from this object, which is not the MPI library itself, are the MPI's own.
 // `name` has no directory.
 using IsComponent = bool (*)(const char* name);
@@ -35,6 +42,7 @@ using FindObject = int (*)(void* address, void* result);
 void callers_start(std::uintptr_t host, IsComponent is_component, FindObject find_object);
 
 // The range that contains `address`. Any thread may ask. Code in no object counts as the program's.
-CallerRange caller_range(std::uintptr_t address);
+// If `object` is given, it says in which object a range is that does not last.
+CallerRange caller_range(std::uintptr_t address, LoadedObject* object = nullptr);
 
 }  // namespace stretto::mpi

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "mpi/call_sites.hpp"
 #include "mpi/discover.hpp"
 #include "mpi/host.hpp"
 #include "mpi/lifecycle.hpp"
@@ -198,9 +199,11 @@ bool host_is_proven() {
 }
 
 bool judge_caller(std::uintptr_t address) {
-  const CallerRange range = caller_range(address);
+  LoadedObject object;
+  const CallerRange range = caller_range(address, &object);
+  const bool known = range.inside || call_site_seen(address, range, object);
   if (range.bytes != 0) {
-    t_thread.caller = range;
+    t_thread.caller = known ? range : CallerRange{};
   } else if (g_timed) {
     g_caller_lookups.fetch_add(1, std::memory_order_relaxed);
   }

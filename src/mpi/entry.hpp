@@ -13,6 +13,7 @@
 
 #include "mpi/callers.hpp"
 #include "mpi/entries.gen.hpp"
+#include "shm/call_sites.hpp"
 #include "sys/sys.hpp"
 
 #define STRETTO_EXPORT extern "C" __attribute__((visibility("default")))
@@ -77,7 +78,9 @@ inline bool may_serve(const void* caller) {
     if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve(caller);
     if (g_mode.load(std::memory_order_acquire) != Mode::serving) return false;
   }
-  return t_thread.depth == 0 && !is_inside_host(caller);
+  if (t_thread.depth != 0 || is_inside_host(caller)) return false;
+  shm::t_call.caller = reinterpret_cast<std::uintptr_t>(caller);
+  return true;
 }
 
 // When a call began, for STRETTO_STATS: a wrapper asks before anything else. 0

@@ -95,6 +95,8 @@ struct Ballot {
   int minus_tells;  // -1: rank 0 has rules or levels for all
   int host;
   int minus_host;
+  int processors;  // which of them this process may use
+  int minus_processors;
   int job;  // rank 0's random number
 };
 constexpr int kNone = INT_MAX;
@@ -106,6 +108,9 @@ Ballot vote() {
   std::uint32_t job = 0;
   if (rank == 0) (void)sys::random_bytes(&job, sizeof job);
   const int machine = static_cast<int>(sys::host_id() >> 33);
+  sys::Cpus cpus = {};
+  sys::affinity_again(&cpus);
+  const int processors = static_cast<int>(cpus.mask_hash >> 33);
   const bool in_order = options().reproducible() == ReproducibleChoice::rank;
   const bool wants_schedules = options().scheduled() != 0 || in_order || job_rules_speak_of_one_node();
   Ballot mine = {off ? rank : kNone,
@@ -122,6 +127,8 @@ Ballot vote() {
                  rank == 0 && job_has_to_tell() ? -1 : 0,
                  machine,
                  -machine,
+                 processors,
+                 -processors,
                  rank == 0 ? static_cast<int>(job >> 1) : kNone};
   Ballot all = mine;
   const Constants& c = host().constants;
@@ -168,6 +175,7 @@ void agree() {
   g_world.agree = all.agree;
   g_world.job = all.job;
   g_world.several_nodes = all.host != -all.minus_host;
+  g_world.same_processors = all.processors == -all.minus_processors;
   g_world.same_stats = all.stats == -all.minus_stats;
   g_world.agreed = true;
   if (g_world.off) say_why_off(all);

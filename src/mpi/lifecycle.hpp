@@ -28,7 +28,8 @@ struct World {
   bool agreed = false;
   bool off = false;  // the ranks have agreed to leave everything to the host
   bool finalized = false;
-  bool several_nodes = false;  // its ranks run on more than one
+  bool several_nodes = false;    // its ranks run on more than one
+  bool same_processors = false;  // all ranks may use the same: none is bound to its own
   int rank = -1;
   int size = 0;
   int job = 0;                        // a number that its ranks have in common, for observers; 0: none

@@ -193,6 +193,9 @@ engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   const bool is_long = bytes >= job()->overlap_bytes;
   call.may_return_early = call.may_return_early && is_long;
   call.on_failure = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->size)), fail_late};
+  char place[sizeof shm::DeferredCall::place] = "";
+  engine::process_place(process(), place, sizeof place);
+  call.place = place;
   const overlap::Driver::Result result = driver()->run(call, policy_);
   if (result.early) g_deferring.store(true, std::memory_order_relaxed);
   const std::uint32_t why = std::uint32_t{1} << static_cast<int>(result.refused);  // `none` also if it came too late

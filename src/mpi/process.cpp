@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "engine/settings.hpp"
+#include "mpi/call_sites.hpp"
 #include "mpi/communicator.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
@@ -13,6 +14,7 @@
 #include "mpi/lifecycle.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/waiting.hpp"
 
 namespace stretto::mpi {
 
@@ -60,13 +62,15 @@ void set_concurrent(bool concurrent) {
 bool process_enter() {
   const ProcessLock alive;
   if (g_process == nullptr) {
-    g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every(), &g_windows});
+    g_process = engine::process_create(settings(), {nullptr, progress_poke, vendor::poke_every(), &g_windows},
+                                       {&g_call_modules, call_site_locate});
     if (g_process == nullptr) return false;
   }
   if (!g_started) {
     set_concurrent(threads_are_concurrent());
     g_caller.store(t_recent, std::memory_order_relaxed);
     g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed);
+    if (!world().agreed) waiting_begin();  // a program with sessions alone
     g_started = true;
   }
   g_users++;
@@ -87,12 +91,21 @@ void process_leave() {
   host().Initialized(&initialized);
   if (initialized) return;
   g_started = false;
+  waiting_end();
   progress_release();
   errors_stop();
   datatypes_stop();
 }
 
 engine::Process& process() { return *g_process; }
+
+// A thread that sets up or ends the process may be the one that asks.
+bool process_follow_modules() {
+  if (pthread_mutex_trylock(&g_life) != 0) return false;
+  const bool done = g_process == nullptr || engine::process_follow_modules(*g_process);
+  pthread_mutex_unlock(&g_life);
+  return done;
+}
 
 void process_count_in_segment() { g_tally.store(engine::process_tally(*g_process), std::memory_order_relaxed); }
 

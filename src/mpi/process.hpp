@@ -28,6 +28,8 @@ void process_leave();
 void process_notice_thread();
 // Valid between process_enter and process_leave.
 engine::Process& process();
+// Files have been added to those whose code calls. Returns false if peers must be told later.
+bool process_follow_modules();
 // Called when the process may have got a segment, which then holds its counts.
 void process_count_in_segment();
 // Called before the host is finalized, when no state uses the process any more. The

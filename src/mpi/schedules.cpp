@@ -194,7 +194,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
     open |= schedules->overlap.wanted();
   }
   if (options().explain()) schedules->scheduler.explain();
-  schedules->scheduler.watch({engine::explained_after_ns(process), &job()->hosts, ranks});
+  schedules->scheduler.watch({engine::explained_after_ns(process), &job()->hosts, ranks, &process});
   state.scheduled = open;
   state.served &= ~open;
   return schedules;

@@ -56,7 +56,7 @@ class Text {
   [[nodiscard]] std::size_t size() const { return size_; }
 
   [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
-    constexpr std::size_t kLongest = 512;
+    constexpr std::size_t kLongest = 768;
     if (!reserve(size_ + kLongest)) return;
     va_list arguments;
     va_start(arguments, format);
@@ -148,14 +148,29 @@ void json_bins(Text& out, const overlap::Timeline& timeline, const char* name,
   out.add("]");
 }
 
+// A text between quotes.
+template <std::size_t n>
+struct Quoted {
+  char text[2 * n];
+  explicit Quoted(const char (&plain)[n]) {
+    std::size_t length = 0;
+    for (const char* c = plain; *c != 0; ++c) {
+      if (*c == '"' || *c == '\\') text[length++] = '\\';
+      text[length++] = static_cast<unsigned char>(*c) < 0x20 ? '?' : *c;
+    }
+    text[length] = 0;
+  }
+};
+
 void json_site(void* context, const overlap::Sites::Site& site) {
   auto* const listing = static_cast<Listing*>(context);
+  listing->out->add("%s\n   {\"op\":\"%s\",\"at\":\"%s\"", listing->comma, site.key.name, Quoted(site.place).text);
   listing->out->add(
-      "%s\n   {\"op\":\"%s\",\"bytes\":%llu,\"calls\":%llu,\"early\":%llu,\"in_call_ns\":%llu,\"late_ns\":%llu,"
+      ",\"bytes\":%llu,\"calls\":%llu,\"early\":%llu,\"in_call_ns\":%llu,\"late_ns\":%llu,"
       "\"waited_ns\":%llu,\"waits\":%llu,\"first_ns\":%llu,\n    \"timeline\":{\"bin_ns\":%llu",
-      listing->comma, site.key.name, ull{site.key.bytes}, ull{site.counts.calls}, ull{site.counts.early},
-      ull{site.counts.in_call_ns}, ull{site.counts.late_ns}, ull{site.counts.waited_ns}, ull{site.counts.waits},
-      ull{site.counts.first_ns}, ull{site.timeline.bin_ns()});
+      ull{site.key.bytes}, ull{site.counts.calls}, ull{site.counts.early}, ull{site.counts.in_call_ns},
+      ull{site.counts.late_ns}, ull{site.counts.waited_ns}, ull{site.counts.waits}, ull{site.counts.first_ns},
+      ull{site.timeline.bin_ns()});
   json_bins(*listing->out, site.timeline, "in_call_ns", &overlap::Timeline::Bin::in_call_ns);
   json_bins(*listing->out, site.timeline, "late_ns", &overlap::Timeline::Bin::late_ns);
   json_bins(*listing->out, site.timeline, "waited_ns", &overlap::Timeline::Bin::waited_ns);
@@ -279,11 +294,13 @@ void text_site(void* context, const overlap::Sites::Site& site) {
   const overlap::SiteCounts& counts = site.counts;
   const auto each = [](std::uint64_t ns, std::uint64_t calls) { return format_time(calls != 0 ? ns / calls : 0); };
   static_cast<Text*>(context)->add(
-      "    %s of %s: %llu of %llu calls returned early, after %s on average; their data were there %s later, of which "
+      "    %s of %s%s%s: %llu of %llu calls returned early, after %s on average; their data were there %s later, of "
+      "which "
       "the program waited %s, from %s on in %llu calls\n",
-      site.key.name, format_amount(site.key.bytes).text, ull{counts.early}, ull{counts.calls},
-      each(counts.in_call_ns, counts.calls).text, each(counts.late_ns, counts.early).text,
-      each(counts.waited_ns, counts.early).text, each(counts.first_ns, counts.waits).text, ull{counts.waits});
+      site.key.name, format_amount(site.key.bytes).text, site.place[0] != 0 ? " at " : "", site.place,
+      ull{counts.early}, ull{counts.calls}, each(counts.in_call_ns, counts.calls).text,
+      each(counts.late_ns, counts.early).text, each(counts.waited_ns, counts.early).text,
+      each(counts.first_ns, counts.waits).text, ull{counts.waits});
 }
 
 void text_communicators(Text& out) {

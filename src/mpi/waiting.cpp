@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The host's MPI_Test and MPI_Iprobe find the same messages, statuses and errors as its MPI_Wait
-// and MPI_Recv. An error of a request goes to the handler of the request's communicator. A host call
-// may run a function of the program (an error handler, a generalized request's query). So none is
-// marked as inside.
+// and MPI_Recv. An error of a request goes to the handler of the request's communicator. A host
+// call may run a function of the program: an error handler, or the query of a generalized request.
+// So none is marked as inside.
 #include "mpi/waiting.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "base/log.hpp"
 #include "engine/policy.hpp"
 #include "mpi/host.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
-#include "shm/wait.hpp"
+#include "mpi/waiting_loop.hpp"
 
 namespace stretto::mpi {
 
 constinit std::atomic<bool> g_kind{false};
+constinit shm::WaitPolicy g_wait_policy = {};
+constinit unsigned g_wait_looks = 1;
 
 namespace {
-
-constinit shm::WaitPolicy g_policy = {};
 
 // ---- The decision ----
 
@@ -32,40 +34,33 @@ shm::WaitPolicy policy_of(engine::WaitMode mode) {
   policy.bare_spins = policy.spins = 0;
   policy.has_windows = &g_windows;
   if (policy.seldom_until != 0) policy.seldom_until = 1;
+  if (vendor::yields_when_idle()) policy.yield_after_ns = policy.nap_after_ns;  // in a test
   return policy;
 }
 
-bool is_crowded() {
-  unsigned ranks = vendor::launcher_ranks_on_node();
-  if (!world().several_nodes && static_cast<int>(ranks) < world().size) ranks = static_cast<unsigned>(world().size);
-  if (ranks < 2) return false;
-  const sys::Cpus cpus = sys::usable_cpus();
-  return engine::exceed_processors(ranks, cpus, cpus.count < cpus.online);
+struct Load {
+  unsigned ranks;  // of this node
+  sys::Cpus cpus;
+  bool crowded;
+};
+
+Load load_of_node() {
+  Load load = {vendor::launcher_ranks_on_node(), sys::usable_cpus(), false};
+  if (!world().several_nodes) load.ranks = std::max(load.ranks, static_cast<unsigned>(world().size));
+  const bool bound = world().agreed ? !world().same_processors : load.cpus.count < load.cpus.online;
+  load.crowded = load.ranks > 1 && engine::exceed_processors(load.ranks, load.cpus, bound);
+  return load;
 }
 
-// ---- Waiting ----
-
-// Calls `test` until it returns true. The first tests come at once: what is there already costs no
-// more than the host's own call.
-template <class Test>
-void wait_until(const Test& test) {
-  struct Wait {
-    const Test& test;
-    bool over;
-  } wait = {test, false};
-  for (unsigned looks = 0; looks < kTuning.kind_looks; looks++) {
-    if (test()) return;
-    drive_own_requests();
+// A host that yields itself is as kind in most waits, and its own calls cost less. What a test of a
+// host that reports failures (ULFM) says of a request whose peer has died is not what a wait says.
+bool decide(const Load& load) {
+  switch (options().kind()) {
+    case KindChoice::on: return true;
+    case KindChoice::off: return false;
+    case KindChoice::automatic: return load.crowded && !vendor::yields_when_idle() && !vendor::reports_failures();
   }
-  shm::WaitPolicy policy = g_policy;
-  policy.host = &wait;
-  policy.poke = [](void* data) {
-    drive_own_requests();
-    auto& tested = *static_cast<Wait*>(data);
-    if (!tested.over) tested.over = tested.test();
-  };
-  shm::Waiter waiter(policy);
-  while (!wait.over) waiter.step();
+  return false;
 }
 
 // One request that a blocking call has posted.
@@ -76,9 +71,12 @@ struct Posted {
 
   bool test(MPI_Status* status) {
     if (over) return true;
-    int flag = 0;
+    int flag = kUntouched;
     code = host().Test(&request, &flag, status);
     return over = flag != 0 || code != MPI_SUCCESS;
+  }
+  [[nodiscard]] bool has_failed(int post_code) const {
+    return post_code != MPI_SUCCESS || request == host().constants.request_null;
   }
   // After an error: the program must not get data any more. A host that reports failed processes
   // may leave a request incomplete.
@@ -90,6 +88,32 @@ struct Posted {
   }
 };
 
+// Whether an error of a receive's request does what it does in MPI_Recv. A predefined handler does
+// the same on every communicator.
+bool keeps_handler(MPI_Comm comm) {
+  const Constants& c = host().constants;
+  if (vendor::requests_keep_handlers() || comm == c.comm_world || comm == c.comm_null) return true;
+  MPI_Errhandler its, worlds;
+  if (host().Comm_get_errhandler(comm, &its) != MPI_SUCCESS) return true;
+  const bool known = host().Comm_get_errhandler(c.comm_world, &worlds) == MPI_SUCCESS;
+  const bool same = known && its == worlds && (its == c.errors_are_fatal || its == c.errors_return);
+  host().Errhandler_free(&its);
+  if (known) host().Errhandler_free(&worlds);
+  return same;
+}
+
+// Returns when the message is there, so that the host's MPI_Recv waits for the rest of its data
+// only. No sender may rely on a blocking receive that is posted early. False: the host has refused.
+bool wait_for_message(int* code, int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  int flag = 0;
+  wait_until([&] {
+    flag = kUntouched;
+    *code = host().Iprobe(source, tag, comm, &flag, status);
+    return flag != 0 || *code != MPI_SUCCESS;
+  });
+  return *code == MPI_SUCCESS && flag != kUntouched;
+}
+
 bool fits(std::int64_t count) { return count == static_cast<int>(count); }
 
 template <class Post>
@@ -98,32 +122,72 @@ bool send_by(Post post, int* code, const void* buffer, std::int64_t count, Handl
   if (!fits(count) || target == MPI_PROC_NULL) return false;
   Posted send;
   *code = post(buffer, static_cast<int>(count), (MPI_Datatype)type, target, tag, (MPI_Comm)comm, &send.request);
-  if (*code != MPI_SUCCESS) return true;
+  if (send.has_failed(*code)) return true;
   wait_until([&] { return send.test(MPI_STATUS_IGNORE); });
   *code = send.code;
   return true;
 }
 
-// Both have been posted. `status` is the receive's.
-int finish(Posted& send, Posted& receive, MPI_Status* status) {
-  wait_until([&] {
-    const bool received = receive.test(status);
-    return send.test(MPI_STATUS_IGNORE) && received;
-  });
-  return receive.code != MPI_SUCCESS ? receive.code : send.code;
+struct Receive {
+  void* buffer;
+  int count;
+  MPI_Datatype type;
+  int source, tag;
+};
+
+struct Send {
+  const void* buffer;
+  int count;
+  MPI_Datatype type;
+  int target, tag;
+};
+
+int exchange_by_probe(const Send& send, const Receive& receive, MPI_Comm comm, MPI_Status* status) {
+  Posted sent;
+  int code = host().Isend(send.buffer, send.count, send.type, send.target, send.tag, comm, &sent.request);
+  if (sent.has_failed(code)) return code;
+  if (receive.source == MPI_PROC_NULL ||
+      wait_for_message(&code, receive.source, receive.tag, comm, MPI_STATUS_IGNORE)) {
+    code = host().Recv(receive.buffer, receive.count, receive.type, receive.source, receive.tag, comm, status);
+  }
+  wait_until([&] { return sent.test(MPI_STATUS_IGNORE); });
+  return code != MPI_SUCCESS ? code : sent.code;
 }
 
-MPI_Request* requests_of(void* data) { return static_cast<MPI_Request*>(data); }
+int exchange(const Send& send, const Receive& receive, MPI_Comm comm, MPI_Status* status) {
+  // Of a receive from no rank, a request's status is not that of MPI_Recv in MPICH 4.
+  if (receive.source == MPI_PROC_NULL || !keeps_handler(comm)) return exchange_by_probe(send, receive, comm, status);
+  Posted sent, received;
+  int code =
+      host().Irecv(receive.buffer, receive.count, receive.type, receive.source, receive.tag, comm, &received.request);
+  if (received.has_failed(code)) return code;
+  code = host().Isend(send.buffer, send.count, send.type, send.target, send.tag, comm, &sent.request);
+  if (sent.has_failed(code)) {
+    received.abandon();
+    return code;
+  }
+  wait_until([&] {
+    const bool has_received = received.test(status);
+    return sent.test(MPI_STATUS_IGNORE) && has_received;
+  });
+  if (received.code != MPI_SUCCESS) received.abandon();
+  return received.code != MPI_SUCCESS ? received.code : sent.code;
+}
+
 MPI_Status* status_of(void* data) { return static_cast<MPI_Status*>(data); }
 
 }  // namespace
 
 void waiting_begin() {
-  const bool crowded = is_crowded();
-  const KindChoice choice = options().kind();
-  const engine::WaitMode mode = engine::wait_mode(options().wait(), crowded);
-  g_policy = policy_of(mode);
-  g_kind.store(choice == KindChoice::on || (choice == KindChoice::automatic && crowded), std::memory_order_relaxed);
+  const Load load = load_of_node();
+  const bool kind = decide(load);
+  g_wait_looks = std::max(kTuning.kind_looks / vendor::poke_every(), 1u);
+  g_wait_policy = policy_of(engine::wait_mode(options().wait(), load.crowded));
+  g_kind.store(kind, std::memory_order_relaxed);
+  if (world().rank != 0 || !options().explain()) return;
+  log_explain("kind waiting: %s, %u ranks of this node, %u of %u processors%s", kind ? "on" : "off", load.ranks,
+              load.cpus.count, load.cpus.online,
+              vendor::yields_when_idle() ? "; the MPI gives processors away itself" : "");
 }
 
 void waiting_end() { g_kind.store(false, std::memory_order_relaxed); }
@@ -143,10 +207,13 @@ bool wait_in_rsend(int* code, const void* buffer, std::int64_t count, Handle typ
 bool wait_in_recv(int* code, void* buffer, std::int64_t count, Handle type, int source, int tag, Handle comm,
                   void* status) {
   if (!fits(count) || source == MPI_PROC_NULL) return false;
+  if (!keeps_handler((MPI_Comm)comm)) {
+    return !wait_for_message(code, source, tag, (MPI_Comm)comm, MPI_STATUS_IGNORE);  // then the host's turn
+  }
   Posted receive;
   *code =
       host().Irecv(buffer, static_cast<int>(count), (MPI_Datatype)type, source, tag, (MPI_Comm)comm, &receive.request);
-  if (*code != MPI_SUCCESS) return true;
+  if (receive.has_failed(*code)) return true;
   wait_until([&] { return receive.test(status_of(status)); });
   if ((*code = receive.code) != MPI_SUCCESS) receive.abandon();
   return true;
@@ -157,7 +224,7 @@ bool wait_in_mrecv(int* code, void* buffer, std::int64_t count, Handle type, voi
   Posted receive;
   *code = host().Imrecv(buffer, static_cast<int>(count), (MPI_Datatype)type, static_cast<MPI_Message*>(message),
                         &receive.request);
-  if (*code != MPI_SUCCESS) return true;
+  if (receive.has_failed(*code)) return true;
   wait_until([&] { return receive.test(status_of(status)); });
   *code = receive.code;
   return true;
@@ -167,17 +234,9 @@ bool wait_in_sendrecv(int* code, const void* send, std::int64_t send_count, Hand
                       void* receive, std::int64_t receive_count, Handle receive_type, int source, int receive_tag,
                       Handle comm, void* status) {
   if (!fits(send_count) || !fits(receive_count) || (target == MPI_PROC_NULL && source == MPI_PROC_NULL)) return false;
-  Posted out, in;
-  *code = host().Irecv(receive, static_cast<int>(receive_count), (MPI_Datatype)receive_type, source, receive_tag,
-                       (MPI_Comm)comm, &in.request);
-  if (*code != MPI_SUCCESS) return true;
-  *code = host().Isend(send, static_cast<int>(send_count), (MPI_Datatype)send_type, target, send_tag, (MPI_Comm)comm,
-                       &out.request);
-  if (*code != MPI_SUCCESS) {
-    in.abandon();
-    return true;
-  }
-  *code = finish(out, in, status_of(status));
+  *code = exchange({send, static_cast<int>(send_count), (MPI_Datatype)send_type, target, send_tag},
+                   {receive, static_cast<int>(receive_count), (MPI_Datatype)receive_type, source, receive_tag},
+                   (MPI_Comm)comm, status_of(status));
   return true;
 }
 
@@ -193,22 +252,16 @@ bool wait_in_sendrecv_replace(int* code, void* buffer, std::int64_t count, Handl
       __builtin_mul_overflow(element, count, &bytes) || !fits(bytes))
     return false;
   const int elements = static_cast<int>(count);
-  int room = 0, packed_bytes = 0;
-  if ((*code = host().Pack_size(elements, type, comm, &room)) != MPI_SUCCESS) return true;
+  int room = kUntouched, packed_bytes = 0;
+  *code = host().Pack_size(elements, type, comm, &room);
+  if (*code != MPI_SUCCESS || room == kUntouched) return true;
   void* const packed = std::malloc(room > 0 ? static_cast<std::size_t>(room) : 1);
   if (packed == nullptr) return false;
-  Posted out, in;
   *code = host().Pack(buffer, elements, type, packed, room, &packed_bytes, comm);
-  if (*code == MPI_SUCCESS) {
-    *code = host().Irecv(buffer, elements, type, source, receive_tag, comm, &in.request);
-  }
-  if (*code == MPI_SUCCESS) {
-    *code = host().Isend(packed, packed_bytes, host().constants.packed, target, send_tag, comm, &out.request);
-    if (*code == MPI_SUCCESS) {
-      *code = finish(out, in, status_of(status));
-    } else {
-      in.abandon();
-    }
+  if (*code == MPI_SUCCESS && (packed_bytes != 0 || bytes == 0)) {
+    *code = exchange({packed, packed_bytes, host().constants.packed, target, send_tag},
+                     {buffer, elements, type, source, receive_tag}, comm, status_of(status));
+    if (*code == MPI_SUCCESS) clear_error(status_of(status));
   }
   std::free(packed);
   return true;
@@ -218,69 +271,15 @@ bool wait_in_sendrecv_replace(int* code, void* buffer, std::int64_t count, Handl
 
 bool wait_in_probe(int* code, int source, int tag, Handle comm, void* status) {
   if (source == MPI_PROC_NULL) return false;
-  wait_until([&] {
-    int flag = 0;
-    *code = host().Iprobe(source, tag, (MPI_Comm)comm, &flag, status_of(status));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
+  (void)wait_for_message(code, source, tag, (MPI_Comm)comm, status_of(status));
   return true;
 }
 
 bool wait_in_mprobe(int* code, int source, int tag, Handle comm, void* message, void* status) {
   if (source == MPI_PROC_NULL) return false;
   wait_until([&] {
-    int flag = 0;
+    int flag = kUntouched;
     *code = host().Improbe(source, tag, (MPI_Comm)comm, &flag, static_cast<MPI_Message*>(message), status_of(status));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  return true;
-}
-
-// ---- Requests of the program ----
-
-bool wait_in_wait(int* code, void* request, void* status) {
-  if (request == nullptr) return false;
-  wait_until([&] {
-    int flag = 0;
-    *code = host().Test(requests_of(request), &flag, status_of(status));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  return true;
-}
-
-bool wait_in_waitall(int* code, int count, void* requests, void* statuses) {
-  if (count <= 0 || requests == nullptr) return false;
-  wait_until([&] {
-    int flag = 0;
-    *code = host().Testall(count, requests_of(requests), &flag, status_of(statuses));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  return true;
-}
-
-bool wait_in_waitany(int* code, int count, void* requests, int* index, void* status) {
-  if (count <= 0 || requests == nullptr || index == nullptr) return false;
-  wait_until([&] {
-    int flag = 0;
-    *code = host().Testany(count, requests_of(requests), index, &flag, status_of(status));
-    return flag != 0 || *code != MPI_SUCCESS;
-  });
-  return true;
-}
-
-bool wait_in_waitsome(int* code, int count, void* requests, int* done, int* indices, void* statuses) {
-  if (count <= 0 || requests == nullptr || done == nullptr || indices == nullptr) return false;
-  wait_until([&] {
-    *code = host().Testsome(count, requests_of(requests), done, indices, status_of(statuses));
-    return *done != 0 || *code != MPI_SUCCESS;
-  });
-  return true;
-}
-
-bool wait_in_win_wait(int* code, Handle window) {
-  wait_until([&] {
-    int flag = 0;
-    *code = host().Win_test((MPI_Win)window, &flag);
     return flag != 0 || *code != MPI_SUCCESS;
   });
   return true;

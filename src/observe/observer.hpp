@@ -60,6 +60,10 @@ class Observer {
   [[nodiscard]] const shm::DeferredNotes& deferred() const {
     return *reinterpret_cast<const shm::DeferredNotes*>(base_ + shm::Segment::kDeferredOffset);
   }
+  // Where calls come from.
+  [[nodiscard]] shm::CallSite call_site(const shm::NoteCopy& note) const {
+    return {*reinterpret_cast<const shm::CallSites*>(base_ + shm::Segment::kCallSitesOffset), note.number, note.caller};
+  }
   [[nodiscard]] const shm::Tally& tally(int collective) const { return ledger().of[collective]; }
 
   // Calls each(membership) for the communicators that the process has, the newest first.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "base/private_heap.hpp"
 #include "sys/call_layouts.hpp"
@@ -116,10 +117,11 @@ Pending* Driver::take(const Exchange& call) {
   return taken;
 }
 
-void Driver::count_call(const SiteKey& key, std::uint64_t begin_ns, std::uint64_t end_ns) {
+void Driver::count_call(const Exchange& call, std::uint64_t begin_ns, std::uint64_t end_ns) {
   const Locked locked(lock_);
-  Sites::Site* const site = sites_.find(key);
+  Sites::Site* const site = sites_.find(call.site());
   if (site == nullptr) return;
+  std::strncpy(site->place, call.place, sizeof site->place - 1);
   ++site->counts.calls;
   site->counts.in_call_ns += end_ns - begin_ns;
   site->timeline.add(&Timeline::Bin::in_call_ns, begin_ns - origin_ns_, end_ns - begin_ns);
@@ -156,7 +158,7 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
   const Result result = make(call, policy);
   // Data of an earlier call may still be under way, and guarding has switched catching off.
   if (!result.early && !catch_calls()) complete_all(policy);
-  if (!call.is_measuring) count_call(call.site(), begin, sys::now_ns());
+  if (!call.is_measuring) count_call(call, begin, sys::now_ns());
   return result;
 }
 

@@ -93,7 +93,7 @@ class Driver {
 
  private:
   Pending* take(const Exchange& call);
-  void count_call(const SiteKey& key, std::uint64_t begin_ns, std::uint64_t end_ns);
+  void count_call(const Exchange& call, std::uint64_t begin_ns, std::uint64_t end_ns);
   Result make(const Exchange& call, const shm::WaitPolicy& policy);
   Refusal prepare(const Exchange& call, Pending& pending);
   Result give_up(const Exchange& call);

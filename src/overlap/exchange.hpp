@@ -67,6 +67,7 @@ struct Exchange {
   std::size_t block_count = 0;
   Block own;  // that of them which this rank has put there itself, before the call; it may be empty
   bool may_return_early = false;
+  const char* place = "";     // where the program called from
   bool is_measuring = false;  // it is none of the program's, so it has no site
   FailureHandler on_failure;
 

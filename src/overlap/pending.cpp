@@ -150,6 +150,7 @@ Status Pending::post_send(int peer, std::uint32_t index, const char* data, std::
 bool Pending::write_note(const Exchange& call) {
   shm::DeferredCall about;
   std::strncpy(about.name, call.name, sizeof about.name - 1);
+  std::strncpy(about.place, call.place, sizeof about.place - 1);
   about.communicator = call.communicator;
   about.ranks = call.ranks;
   about.call = call.call + 1;

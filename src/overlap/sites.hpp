@@ -10,6 +10,7 @@
 
 #include "base/array.hpp"
 #include "overlap/timeline.hpp"
+#include "shm/deferred.hpp"
 
 namespace stretto::overlap {
 
@@ -37,6 +38,7 @@ class Sites {
   struct Site {
     SiteKey key;
     SiteCounts counts;
+    char place[sizeof shm::DeferredCall::place] = "";  // of its latest call
     std::uint64_t used = 0;
     Timeline timeline;
     Array<std::uint32_t> order;  // receives in the order in which they were wanted; empty: not known
@@ -64,6 +66,7 @@ class Sites {
     }
     oldest->key = key;
     oldest->counts = {};
+    oldest->place[0] = 0;
     oldest->timeline = {};
     oldest->order.clear();
     oldest->used = ++uses_;

@@ -79,6 +79,7 @@ NoteCopy CallCheck::own_account() const {
   note.generation = team_.generation();
   note.call = call_.tag();
   note.descriptor = call_.descriptor();
+  note.caller = t_call.caller;
   return note;
 }
 
@@ -160,6 +161,7 @@ void CallCheck::tell_refusals() const {
 }
 
 CallCheck::Trouble CallCheck::look_for_trouble(std::uint64_t waited_ns) {
+  if (team_.policy().locate != nullptr) team_.policy().locate(team_.policy().locator);
   if (team_.troubled()) clear_away();
   if (team_.check() == CheckLevel::none) return {};
   int rank = 0;

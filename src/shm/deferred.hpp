@@ -45,6 +45,7 @@ struct DeferredCall {
   std::uint64_t communicator = 0;               // which of its process
   std::uint32_t ranks = 0;                      // there
   std::uint64_t call = 0;                       // its number there, from 1, among calls that may return early
+  char place[224] = "";                         // where the program called from (call_sites.hpp)
   std::uint64_t began_ns = 0, returned_ns = 0;  // 0: it has not returned
   DeferredWait wait{};
   std::uint64_t waits_since_ns = 0;
@@ -73,6 +74,8 @@ struct alignas(kLineBytes) DeferredNote {
   Atomic<std::uint64_t> touch_since_ns, touch_peer;        // the driver's; 0: none waits
   Atomic<std::uint64_t> call_since_ns, function_since_ns;  // of threads that wait; 0: none does
   Atomic<std::uint64_t> part_count, unused;
+  static constexpr std::size_t kPlaceWords = sizeof DeferredCall::place / sizeof(std::uint64_t);
+  Atomic<std::uint64_t> place[kPlaceWords];
   Part parts[DeferredCall::kParts];
 };
 
@@ -96,6 +99,10 @@ inline bool deferred_read(const DeferredNote& note, DeferredCall* copy) {
   copy->communicator = note.communicator.load_acquire();
   copy->ranks = static_cast<std::uint32_t>(note.ranks.load_acquire());
   copy->call = note.call.load_acquire();
+  std::uint64_t place[DeferredNote::kPlaceWords];
+  for (std::size_t i = 0; i < DeferredNote::kPlaceWords; ++i) place[i] = note.place[i].load_acquire();
+  std::memcpy(copy->place, place, sizeof place);
+  copy->place[sizeof copy->place - 1] = 0;
   copy->began_ns = note.began_ns.load_acquire();
   copy->returned_ns = note.returned_ns.load_acquire();
   const std::uint64_t touch = note.touch_since_ns.load_acquire(), peer = note.touch_peer.load_acquire();
@@ -139,6 +146,9 @@ class DeferredWriter {
       note->communicator.store_release(call.communicator);
       note->ranks.store_release(call.ranks);
       note->call.store_release(call.call);
+      std::uint64_t place[DeferredNote::kPlaceWords];
+      std::memcpy(place, call.place, sizeof place);
+      for (std::size_t i = 0; i < DeferredNote::kPlaceWords; ++i) note->place[i].store_release(place[i]);
       note->began_ns.store_release(call.began_ns);
       for (auto* const word : {&note->returned_ns, &note->touch_since_ns, &note->touch_peer, &note->call_since_ns,
                                &note->function_since_ns, &note->part_count})

@@ -12,6 +12,7 @@
 
 #include "base/signature.hpp"
 #include "shm/atomic.hpp"
+#include "shm/call_sites.hpp"
 #include "shm/ledger.hpp"
 
 namespace stretto::shm {
@@ -31,7 +32,9 @@ struct alignas(64) Note {
   Atomic<std::uint64_t> bytes;
   Atomic<std::uint64_t> what;  // CallDescriptor, packed
   Atomic<std::uint64_t> progress;
+  Atomic<std::uint64_t> caller;  // where the program called from (call_sites.hpp)
 };
+static_assert(sizeof(Note) == 64);
 
 inline constexpr unsigned kNotes = 64;
 
@@ -64,6 +67,7 @@ enum class Progress : std::uint8_t {
 // A note as it was at one moment.
 struct NoteCopy {
   std::uint64_t number = 0, generation = 0, call = 0;
+  std::uint64_t caller = 0;
   CallDescriptor descriptor;
   Progress progress{};
 
@@ -84,9 +88,11 @@ inline bool note_read(const Note& note, NoteCopy* copy) {
   const std::uint64_t bytes = note.bytes.load_acquire();
   copy->descriptor = CallDescriptor::unpacked(bytes, note.what.load_acquire());
   copy->progress = static_cast<Progress>(note.progress.load_acquire());
+  copy->caller = note.caller.load_acquire();
   return number != 0 && note.number.load_acquire() == number;
 }
 
+// The caller is that of this thread's call.
 inline void note_write(Note& note, std::uint64_t number, std::uint64_t generation, std::uint64_t call,
                        const CallDescriptor& descriptor) {
   note.number.store_release(0);
@@ -95,6 +101,7 @@ inline void note_write(Note& note, std::uint64_t number, std::uint64_t generatio
   note.bytes.store_release(descriptor.bytes);
   note.what.store_release(descriptor.packed());
   note.progress.store_release(static_cast<std::uint64_t>(Progress::open));
+  note.caller.store_release(t_call.caller);
   note.number.store_release(number);
 }
 
@@ -111,6 +118,8 @@ class Journal {
   std::uint64_t begin(std::uint64_t generation, std::uint64_t call, const CallDescriptor& descriptor) {
     const std::uint64_t number = next_number();
     note_write(notes_[number % kNotes], number, generation, call, descriptor);
+    t_call.note = number;
+    t_call.located = false;
     return number;
   }
   // Another backend serves the call than the rank thought when the call began.

@@ -282,7 +282,9 @@ void Team::give_up(std::uint64_t number, GivenUp::Why why) {
 
 void Team::retire() { leave_calls(kEveryCall, given_up_); }
 
-const Note* Member::notes() const { return reinterpret_cast<const Note*>(segment + Segment::kNotesOffset); }
+const Note* Member::notes() const {
+  return segment == nullptr ? nullptr : reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
+}
 
 Status Team::given_up(int member, std::uint64_t number) const {
   const Member& m = members_[member];

@@ -35,6 +35,9 @@ struct WaitPolicy {
   // Set and true: the process has windows, so peers may wait for one-sided calls that the host
   // serves in a poke.
   const std::atomic<bool>* has_windows = nullptr;
+  // Lets the thread say from which line of source its call comes (call_sites.hpp).
+  void* locator = nullptr;
+  void (*locate)(void* locator) = nullptr;
   Activity* activity = nullptr;  // where observers see that this process waits
   // up to this step the host is driven seldom: processors are short
   std::uint32_t seldom_until = 0;

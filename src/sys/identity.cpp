@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -114,6 +115,23 @@ void host_name(char* name, std::size_t capacity) {
   name[0] = 0;
   if (fault::strike("host_name") || gethostname(name, capacity) != 0) name[0] = 0;
   name[capacity - 1] = 0;
+}
+
+void program_path(char* path, std::size_t capacity) {
+  const ErrnoKept kept;
+  const ssize_t length = fault::strike("program_path") != 0 ? -1 : readlink("/proc/self/exe", path, capacity - 1);
+  path[length > 0 ? length : 0] = 0;
+}
+
+int real_path(const char* name, char* path, std::size_t capacity) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("real_path")) return error;
+  char whole[PATH_MAX];
+  if (realpath(name, whole) == nullptr) return errno;
+  const std::size_t length = std::strlen(whole);
+  if (length >= capacity) return ENAMETOOLONG;
+  std::memcpy(path, whole, length + 1);
+  return 0;
 }
 
 // O_NONBLOCK: a pipe without a writer must not block the program.

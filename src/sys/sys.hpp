@@ -70,6 +70,9 @@ std::uint64_t user_id();
 inline constexpr std::size_t kHostNameBytes = 256;
 void host_name(char* name, std::size_t capacity);  // cut to `capacity`; "" when unknown
 int random_bytes(void* target, std::size_t bytes);
+void program_path(char* path, std::size_t capacity);  // of this process's file; "" when unknown
+// `name` as an absolute path without links. ENAMETOOLONG: it is longer than `capacity`.
+int real_path(const char* name, char* path, std::size_t capacity);
 
 // ---- a peer's memory file ----
 

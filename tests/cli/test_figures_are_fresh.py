@@ -72,6 +72,12 @@ DATA = {
             for regime, hidden in (("a", 39.0), ("b", 27.0))
         ]
     },
+    "kind": {
+        "results": [
+            {"ranks": 4, "pattern": "ring", "bytes": 8, "mpi_us": 6700.0, "off_us": 6700.0, "auto_us": 7.0}
+            | {"off_ratio": 1.0, "auto_ratio": 0.00104}
+        ]
+    },
     "overlap.pages": {
         "results": [
             {
@@ -129,6 +135,7 @@ SHOWN = {
     ("kv.bench", "ratios"): "| read, locks a second, 1 clients | 1 | 2.5 |",
     ("overlap.bench", "hidden"): "| b | 40.0 | 100.0 | 1.0 | 27.0 | 0.69 | 0.75 | 25.0 |",
     ("model.node", "calls"): "| bcast 8 B | board | 2,000, 1, 0.5 us | 16,000, 15, 0.5 us |",
+    ("kind", "steps"): "| 4 | ring | 8 B | 6.7e+03 us | 7 us | 0.001 | 1.000 |",
     ("overlap.pages", "loop"): "| no | later | 1000 | 1100 | 1.10 | 1200 | 25% |",
     ("model.chains", "best"): "| 9 | 8 | 2 | 5 | 3 | 6 | 1.20 |",
 }

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stretto.bench import between_hosts, locks, overlap, overlap_pages, pagerank, pagerank_report, program
+from stretto.bench import between_hosts, kind, locks, overlap, overlap_pages, pagerank, pagerank_report, program
 from stretto.cluster import Plan, jobs, simulated_calls
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.target import Target
@@ -65,6 +65,7 @@ LINES = {
     "info": ("info",),
     "kit.compare": ("kit", "compare", KIT / "measured.json", "--model", KIT / "node.json"),
     "kv.bench": ("kv", "bench"),
+    "kind": ("kind", "-n", "2"),
     "model.bench": ("model", "bench"),
     "model.best-k": ("model", "best-k", "--simulate", "4x1"),
     "model.chains": ("model", "chains", "-n", "4", *LOGP),
@@ -209,6 +210,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     play(jobs, command=lambda *_: ["true"], start=nothing)
     play(overlap, runner=nothing, measure=lambda *_: {})
     play(overlap_pages, measure=lambda *_: [])
+    play(kind, measure=lambda *_: [])
     play(between_hosts, measure=lambda *_: {("slot", "tuned"): [events]})
 
 

@@ -109,7 +109,8 @@ def test_waits_for_those_who_have_not_come() -> None:
     ranks = [process(0, call("barrier", 7)), process(1, call("barrier", 7)), process(2, late)]
     view = figures.snapshot([frame(ranks, c1=[(0, 0, 7), (1, 1, 7), (2, 2, 6)])])
     assert waits(view) == {0: [2], 1: [2], 2: []}
-    assert view["held_up"] == [{"rank": 2, "doing": "outside collectives", "waited_for_by": [0, 1], "for_s": 2.0}]
+    late = {"rank": 2, "doing": "outside collectives", "at": None, "waited_for_by": [0, 1], "for_s": 2.0}
+    assert view["held_up"] == [late]
 
 
 def test_a_short_wait_is_nobodys_fault() -> None:

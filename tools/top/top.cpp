@@ -173,6 +173,7 @@ void say_call(Json& json, const Watched& w, std::uint64_t now_ns) {
   json.key("number").integer(static_cast<std::int64_t>(note.call >> 8));
   json.key("root").integer(note.descriptor.root);
   json.key("bytes").integer(static_cast<std::int64_t>(note.descriptor.bytes));
+  json.key("at").text(w.look.call_site(note).text);
   json.key("since_s").number(seconds(now_ns - since));
   json.key("seen").boolean(w.change_seen);
   json.key("waiting_s");
@@ -208,6 +209,7 @@ void say_deferred(Json& json, const shm::DeferredCall& call, std::uint64_t now_n
   json.key("call").integer(static_cast<std::int64_t>(call.call));
   json.key("communicator").integer(static_cast<std::int64_t>(call.communicator));
   json.key("ranks").integer(call.ranks);
+  json.key("at").text(call.place);
   age("began_s", call.began_ns);
   age("returned_s", call.returned_ns);
   json.key("waits").text(kWaits[static_cast<int>(call.wait)]);

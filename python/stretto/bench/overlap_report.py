@@ -22,10 +22,11 @@ from stretto.core.console import note, out
 from stretto.core.plots import COLOURS, save
 from stretto.core.reports import SCHEMAS
 from stretto.core.units import format_size, format_time
-from stretto.core import early
+from stretto.core import early, source_lines
 
 COUNTS = ("calls", "early", "in_call_ns", "late_ns", "waited_ns", "waits", "first_ns")
 TIMES = ("in_call", "late", "waited", "hidden")
+MOST_PLACES = 3
 NOTHING, ALL = 0.05, 0.95  # parts of the time: less is nothing, more is all
 
 
@@ -107,8 +108,15 @@ def by_site(stats: Row) -> dict[tuple[str, str], dict[int, Row]]:
     return sites
 
 
+def _places(row: Row) -> list[str]:
+    """Where the calls of a row come from: one text of a rank's site, many of a sum."""
+    at = row.get("at") or []
+    return [at] if isinstance(at, str) else at
+
+
 def _sum(rows: list[Row]) -> Row:
     sums = {name: sum(row.get(name, 0) for row in rows) for name in COUNTS}
+    sums["at"] = sorted({place for row in rows for place in _places(row)})
     return {**sums, "timeline": overlap_timeline.merged([row.get("timeline") for row in rows])}
 
 
@@ -125,6 +133,7 @@ def results(stats: Row) -> list[Row]:
     """A row for each site: counts, and times of one call in ms, their median and maximum over its
     ranks. Raises Unusable if there is none."""
     rows = []
+    resolver = source_lines.Resolver()
     for (op, length), ranks in by_site(stats).items():
         times = {rank: of_one_call(row) for rank, row in ranks.items()}
         row: Row = {"op": op, "bytes": length, "ranks": len(ranks)}
@@ -136,6 +145,7 @@ def results(stats: Row) -> list[Row]:
             row |= {f"{name}_ms": statistics.median(values), f"{name}_ms_maximum": max(values)}
         waiting = [times[rank]["first"] for rank, each in ranks.items() if each["waits"]]
         row["first_ms"] = statistics.median(waiting) if waiting else None
+        row["at"] = sorted({resolver.text(place) for each in ranks.values() for place in each["at"]})
         all_ranks = overlap_timeline.merged([each["timeline"] for each in ranks.values()])
         row["timeline"] = overlap_timeline.shares(all_ranks, len(ranks))
         rows.append({**row, "meaning": meaning(row)})
@@ -193,7 +203,8 @@ def show(rows: list[Row], of: str, missing: int) -> None:
     for line in overlap_timeline.lines(rows, [title(row) for row in rows], out.width):
         out.print(line)
     for row in rows:
-        out.print(f"{title(row)}: {row['meaning']}", markup=False)
+        called = f"; called at {', '.join(row['at'][:MOST_PLACES])}" if row["at"] else ""
+        out.print(f"{title(row)}: {row['meaning']}{called}", markup=False)
     if any(row["early_median"] != row["early"] for row in rows):
         note("calls and early: those of the rank with the most")
     if missing:

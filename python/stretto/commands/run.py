@@ -10,12 +10,20 @@ from typing import Annotated, Optional
 
 import typer
 
-from stretto.core import arguments
+from stretto.core import arguments, attended, source_lines
 from stretto.core.console import note
 from stretto.core.output_files import check_outputs
 from stretto.mpi import choosing, environments, launching, linkage
 from stretto.mpi.choosing import MPI_HELP
 from stretto.native.build import library_for
+
+
+def has_stderr() -> bool:
+    try:
+        os.fstat(2)
+    except OSError:
+        return False
+    return True
 
 
 def command(
@@ -77,7 +85,8 @@ def command(
     """Run an MPI program with accelerated collectives.
 
     The program needs no change and no recompilation. The library is preloaded into the ranks only, not into mpiexec or
-    its helpers. The exit status is the program's.
+    its helpers. The exit status is the program's. Messages about calls name \
+lines of source, if the program has debug information.
 
     [dim]stretto run -n 8 -- ./app --its-option[/]
     [dim]stretto run -n 4 --stats -- python script.py[/]
@@ -108,5 +117,8 @@ def command(
     if dry_run:
         typer.echo(shlex.join(line))
         return
-    own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-    os.execve(line[0], line, {**own, **chosen.environment()})
+    own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | chosen.environment()
+    if off or source_lines.tool() is None or not has_stderr():
+        os.execve(line[0], line, own)
+    stream = source_lines.Stream(source_lines.Resolver())
+    attended.run(line, own, stream.feed, stream.end)

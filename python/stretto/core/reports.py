@@ -21,6 +21,7 @@ SCHEMAS = {
     "doctor": 1,
     "explain": 1,
     "info": 1,
+    "kind": 1,
     "kit": 1,
     "kit.compare": 1,
     "kv.bench": 1,

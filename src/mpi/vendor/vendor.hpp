@@ -29,6 +29,15 @@ bool is_component(const char* name);
 bool reports_failures();
 // A wait pokes the host once in so many steps. The number follows from the cost of PMPI_Test there.
 unsigned poke_every();
+// Whether the host raises an error of a receive's request by the handler of its communicator, as it
+// does in MPI_Recv. If not, that of MPI_COMM_WORLD hears of it.
+bool requests_keep_handlers();
+
+// Whether MPI_Sendrecv_replace sets MPI_ERROR in a status without an error.
+bool waits_clear_errors();
+
+// Whether a rank that waits in the host gives its processor away by itself. Known after MPI_Init.
+bool yields_when_idle();
 
 // Whether no rank leaves MPI_Init before all have entered it.
 bool meets_in_init();

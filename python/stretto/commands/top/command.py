@@ -12,11 +12,20 @@ from rich.live import Live
 
 from stretto.commands.top import figures, jobs, picture
 from stretto.commands.top.jobs import Row
+from stretto.core import source_lines
 from stretto.core.console import out
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 
+resolver = source_lines.Resolver()
 LOOK_BACK_S = 2.0  # seconds that rates and shares of the live picture cover
+
+
+def with_lines(view: Row) -> Row:
+    """Lines of source in place of addresses, for ranks that wait or that others wait for."""
+    for row in [*view["held_up"], *(row for row in view["rows"] if row["waiting_s"] is not None)]:
+        row["at"] = row["at"] and resolver.text(row["at"])
+    return view
 
 
 def watch_live(program: str, processes: list[Row], interval: float) -> None:
@@ -25,7 +34,7 @@ def watch_live(program: str, processes: list[Row], interval: float) -> None:
     with Live(console=out, auto_refresh=False, vertical_overflow="ellipsis") as live:
         for frame in jobs.frames(program, processes, interval, 0):
             history.append(frame)
-            view = figures.snapshot(history)
+            view = with_lines(figures.snapshot(history))
             live.update(
                 picture.picture(processes[0], view, out.width, out.height if out.is_terminal else None), refresh=True
             )
@@ -71,7 +80,7 @@ with Stretto in front, its ranks say what they do in memory that others may read
     processes = jobs.choose(program, job)
     if not once and json_file is None:
         return watch_live(program, processes, interval)
-    view = figures.snapshot(jobs.frames(program, processes, 1.0, 1))
+    view = with_lines(figures.snapshot(jobs.frames(program, processes, 1.0, 1)))
     write_json(
         json_file, "top", {**{key: processes[0][key] for key in ("job", "ranks", "host", "version", "command")}, **view}
     )

@@ -113,6 +113,7 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
         "since_is_exact": bool(call and call["seen"]),
         "waiting_s": call["waiting_s"] if inside else None,
         "waits_for": sorted(missing),
+        "at": (waited or call).get("at") or None if running and call else None,
         "deferred": deferred,
         "calls": calls,
         "bytes": total(process["collectives"], "bytes"),
@@ -154,6 +155,7 @@ def held_up(rows: list[Row]) -> list[Row]:
         {
             "rank": row["rank"],
             "doing": row["doing"],
+            "at": row.get("at"),
             "waited_for_by": [w["rank"] for w in waiting_for[row["rank"]]],
             "for_s": max(w["waiting_s"] for w in waiting_for[row["rank"]]),
         }

@@ -11,6 +11,7 @@ from stretto.commands.top import figures
 from stretto.commands.top.jobs import Row
 
 BAR = 14
+MOST_PLACES = 4
 
 
 def call_name(collective: str) -> str:
@@ -164,6 +165,21 @@ def collectives_table(rows: list[Row], seconds: float) -> Table:
     return table
 
 
+def last_place(held: Row) -> str:
+    if not held.get("at"):
+        return ""
+    return f"; its last call was at {held['at']}" if held["doing"] == figures.OUTSIDE else f"; it is at {held['at']}"
+
+
+def places_lines(rows: list[Row]) -> list[Text]:
+    """Where ranks wait, each place once."""
+    places: dict[str, list[int]] = {}
+    for row in rows:
+        if row.get("at") and row["waiting_s"] is not None and row["waiting_s"] >= figures.WORTH_TELLING_S:
+            places.setdefault(row["at"], []).append(row["rank"])
+    return [Text(f"waiting at {place}: {ranks_text(ranks)}") for place, ranks in places.items()][:MOST_PLACES]
+
+
 def held_up_text(held: list[Row]) -> Text:
     text = Text()
     for h in held:
@@ -173,7 +189,7 @@ def held_up_text(held: list[Row]) -> Text:
         text.append(f"rank {h['rank']}", style="bold red")
         text.append(
             f" {doing}; {ranks_text(h['waited_for_by'])} {'waits' if len(h['waited_for_by']) == 1 else 'wait'} for it, "
-            f"{time_text(h['for_s'])} by now\n"
+            f"{time_text(h['for_s'])} by now{last_place(h)}\n"
         )
     text.rstrip()
     return text
@@ -230,7 +246,7 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
     title.no_wrap, title.overflow = True, "ellipsis"
     below = collectives_table(rows, view["seconds"])
     deferred = deferred_lines(rows)[: None if height is None else max(height // 4, 1)]
-    room = len(rows) if height is None else height - below.row_count - len(held) - len(deferred) - 8
+    room = len(rows) if height is None else height - below.row_count - len(held) - len(deferred) - MOST_PLACES - 9
     shown = fitting(rows, held, room)
     parts: list[RenderableType] = [title, "", ranks_table(shown, width)]
     if len(shown) < len(rows):
@@ -238,6 +254,8 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
     parts += ["", below]
     if held:
         parts += ["", held_up_text(held)]
+    if places := places_lines(rows):
+        parts += ["", *places]
     if deferred:
         parts += ["", *deferred]
     return Group(*parts)

@@ -49,6 +49,18 @@ bool reports_failures() {
   return enabled != nullptr && *enabled;
 }
 
+bool requests_keep_handlers() { return true; }
+
+bool waits_clear_errors() { return false; }
+
+// Its launcher tells ranks that they share processors, srun does not. Open MPI 4 does not show what
+// it does, so its parameter has to do.
+bool yields_when_idle() {
+  const auto* yields = static_cast<const bool*>(host_symbol("opal_progress_yield_when_idle"));
+  if (yields == nullptr) yields = static_cast<const bool*>(host_symbol("ompi_mpi_yield_when_idle"));
+  return yields != nullptr && *yields;
+}
+
 unsigned poke_every() { return 1; }
 
 }  // namespace stretto::mpi::vendor

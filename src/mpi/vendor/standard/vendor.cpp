@@ -150,6 +150,16 @@ bool reports_failures() {
   return enabled != nullptr && *enabled;
 }
 
+// Like MPICH 4 where it is not known. Each costs little where it is not so.
+bool requests_keep_handlers() { return false; }
+
+bool waits_clear_errors() { return !g_is_open_mpi; }
+
+bool yields_when_idle() {
+  const auto* const yields = static_cast<const bool*>(host_symbol("opal_progress_yield_when_idle"));
+  return g_is_open_mpi && yields != nullptr && *yields;
+}
+
 // As in the MPICH ABI: MPI_Test is slow in Intel MPI.
 unsigned poke_every() { return g_is_intel ? 32 : 1; }
 
