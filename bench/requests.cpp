@@ -76,7 +76,9 @@ void post(const Functions& f, int op, Work& w, int turn, MPI_Request* request) {
   switch (op) {
     case 0: f.ibarrier(MPI_COMM_WORLD, request); break;
     case 1: f.ibcast(w.send.data(), n, MPI_CHAR, turn % g_size, MPI_COMM_WORLD, request); break;
-    case 2: f.iallreduce(w.send.data(), w.receive.data(), n / 8, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD, request); break;
+    case 2:
+      f.iallreduce(w.send.data(), w.receive.data(), n / 8, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD, request);
+      break;
     case 3: f.iallgather(w.send.data(), n, MPI_CHAR, w.receive.data(), n, MPI_CHAR, MPI_COMM_WORLD, request); break;
     default: f.ialltoall(w.send.data(), n, MPI_CHAR, w.receive.data(), n, MPI_CHAR, MPI_COMM_WORLD, request); break;
   }
@@ -127,8 +129,7 @@ void measure(int op, int bytes, int rounds) {
     calls = std::max(calls, static_cast<int>(std::clamp(0.02 / once, 4.0, 200.0)));
   }
   for (int round = 0; round < rounds; ++round) {
-    for (int which = 0; which < 2; ++which)
-      latency[which].push_back(time_of(g_functions[which], op, w, calls, 0, 0));
+    for (int which = 0; which < 2; ++which) latency[which].push_back(time_of(g_functions[which], op, w, calls, 0, 0));
   }
   for (int which = 0; which < 2; ++which) computing[which] = median(latency[which]);
   PMPI_Bcast(computing, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
@@ -145,8 +146,8 @@ void measure(int op, int bytes, int rounds) {
   std::printf(
       "RESULT {\"op\": \"%s\", \"bytes\": %d, \"us\": %.3f, \"mpi_us\": %.3f, \"ratio\": %.3f, \"hidden\": %.2f, "
       "\"mpi_hidden\": %.2f, \"hidden_with_tests\": %.2f, \"mpi_hidden_with_tests\": %.2f}\n",
-      kNames[op], op == 0 ? 0 : bytes, computing[0] * 1e6, computing[1] * 1e6, computing[0] / computing[1], hidden(0, 0),
-      hidden(1, 0), hidden(0, 1), hidden(1, 1));
+      kNames[op], op == 0 ? 0 : bytes, computing[0] * 1e6, computing[1] * 1e6, computing[0] / computing[1],
+      hidden(0, 0), hidden(1, 0), hidden(0, 1), hidden(1, 1));
   std::fflush(stdout);
 }
 

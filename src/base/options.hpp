@@ -93,7 +93,7 @@ enum TiersChoice : std::int8_t { kTiersOff = -1, kTiersAuto = 0 };
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
 enum class SocketsChoice : std::uint8_t { automatic, off, always };
 enum class OverlapGuardChoice : std::uint8_t { automatic, user, segv };
-enum class ReproducibleChoice : std::uint8_t { off, mpi, rank };  // the strictest last
+enum class ReproducibleChoice : std::uint8_t { off, mpi, rank };     // the strictest last
 enum class NonblockingChoice : std::uint8_t { off, automatic, on };  // of all ranks the first counts
 
 struct Options {

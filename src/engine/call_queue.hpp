@@ -39,8 +39,8 @@ class CallQueue {
   Prepared* ended_ = nullptr;
   Prepared* last_ended_ = nullptr;
   PendingCall pending_;
-  Status broken_ = Status::ok;      // an earlier call failed in its midst: this rank is out of step
-  std::uint32_t idle_ = 0;          // advances in vain
+  Status broken_ = Status::ok;       // an earlier call failed in its midst: this rank is out of step
+  std::uint32_t idle_ = 0;           // advances in vain
   std::uint64_t idle_since_ns_ = 0;  // 0: the clock has not been read
 };
 

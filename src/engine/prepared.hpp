@@ -58,9 +58,9 @@ struct Prepared {
   Prepared* next = nullptr;
 };
 
-// Each returns the outcome of a call that has nothing to run: it cannot be prepared, schedules leave
-// it to another, or it has no data. Otherwise `moves` is set. They move no messages, except that
-// those of lengths that only some ranks know may first tell all ranks the lengths.
+// Each sets `moves`, or returns the outcome of a call that has nothing to run: it cannot be
+// prepared, schedules leave it to another, or it has no data. They move no messages. Only lengths
+// that some ranks do not know may be told first.
 Outcome barrier(Prepared& p);
 Outcome bcast(Prepared& p, const Region& buffer, int root, bool good);
 Outcome gather(Prepared& p, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,

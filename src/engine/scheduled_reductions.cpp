@@ -20,8 +20,7 @@ Outcome prepare(Prepared& p, coll::Problem problem, const KernelArgs& vector, co
   problem.commutative = !problem.in_order;  // all of MPI's own operations are
   problem.in_place = gets && vector.own == vector.out;
   p.kernel = reduction;
-  p.call = Scheduled{
-      problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr, {&p.kernel, by_kernel}};
+  p.call = Scheduled{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr, {&p.kernel, by_kernel}};
   p.call.choice = p.scheduler.choose(p.call);
   p.moves = p.call.choice.backend == Backend::schedule;
   return p.moves ? outcome_of(Status::ok) : left_to(p.call.choice.backend);

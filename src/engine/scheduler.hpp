@@ -97,7 +97,7 @@ class Scheduler {
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
   // The three parts of a call. start() prepares it, advance() does what can be done now, and
   // finish() returns the outcome. start() and advance() do not block, except that start() may open
-  // connections. advance() returns false when the call has ended, and sets `moved` if anything moved.
+  // connections. advance() returns false when the call has ended. `moved`: whether anything moved.
   PendingCall start(const Scheduled& call);
   bool advance(PendingCall& pending, bool* moved = nullptr);
   // Nothing has moved for so long: whether the ranks that the call waits for can still come.

@@ -25,7 +25,7 @@ template <class... Arguments>
 template <auto step>
 inline constexpr bool has_step = !std::is_null_pointer_v<decltype(step)>;
 
-// In the place of `waits`: `serve` serves the call, if some communicator serves calls with requests.
+// In the place of `waits`: `serve` serves the call, if some communicator does so by requests.
 template <auto serve>
 struct Serves {
   template <class... Arguments>

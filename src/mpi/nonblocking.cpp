@@ -15,11 +15,9 @@ namespace {
 
 // All messages go through the team. Nothing is left for another transport.
 constexpr transport::Transport kNowhere = {
-    nullptr,
-    [](void*, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return false; },
+    nullptr, [](void*, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
-    [](void*, std::uint32_t*, int) { return 0; },
-    [](void*) { return Status::invalid; }};
+    [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
 
 // Types of their own for each block are left to the host.
 constexpr std::uint32_t kServed = kNativeCollectives & ~(1u << static_cast<int>(Collective::alltoallw));
@@ -151,6 +149,8 @@ bool posted_go(Call& call, Posted& posted, const engine::Outcome& prepared) {
     return true;
   }
   posted.given = true;
+  posted.comm = call.state->handle;
+  posted.serial = call.state->serial;
   *request = posted.request;
   count_call(call, Path::schedule, 0);
   requests_post(posted);

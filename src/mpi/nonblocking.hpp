@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking collectives (MPI_Ibcast and the like) of a communicator whose members share memory.
 //
-//   served by   schedules over a team of their own (engine/call_queue.hpp), one call after the other
+//   served by   schedules over a team of their own, one after the other (engine/call_queue.hpp)
 //   request     a generalized request of the host: any MPI_Wait and MPI_Test takes it
 //   driven by   every wait and test of the program, every wait in a collective that Stretto serves,
 //               and a thread, while the program is in neither (requests.cpp)
@@ -38,7 +38,9 @@ struct Posted : engine::Prepared {
   Data data[2];
   std::int64_t* arrays[2] = {};  // copies of counts and displacements
   MPI_Request request{};
-  bool given = false;  // to the program
+  MPI_Comm comm{};           // on which it was made
+  std::uint64_t serial = 0;  // of that communicator, which may be gone
+  bool given = false;        // to the program
   int code = MPI_SUCCESS;
 };
 

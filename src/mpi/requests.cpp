@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "mpi/nonblocking.hpp"
+#include "mpi/vendor/vendor.hpp"
 #include "sys/thread.hpp"
 
 namespace stretto::mpi {
@@ -67,11 +68,19 @@ Posted* next_ended() {
   return posted;
 }
 
+// Where the host drops the code, the communicator's error handler hears of it at least.
+[[gnu::cold]] void raise_here(const Posted& posted) {
+  if (vendor::reports_query_errors() || !communicator_lives(posted.comm, posted.serial)) return;
+  host().Comm_call_errhandler(posted.comm, posted.code);
+}
+
 // Unpacks what the host must unpack, and completes the request. Then the program, or the host, may
 // free the call.
 void complete(Posted& posted) {
   const int code = finish_all(&posted.data[0], &posted.data[1]);
   posted.code = posted.outcome.status == Status::ok ? code : code_of(posted.outcome.status);
+  if (posted.code != MPI_SUCCESS) [[unlikely]]
+    raise_here(posted);
   nonblocking_free(&posted.on);
   g_own_requests.fetch_sub(1, std::memory_order_relaxed);
   host().Grequest_complete(posted.request);

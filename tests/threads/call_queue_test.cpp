@@ -32,11 +32,9 @@ struct Queued {
     select::Selector selector;
     ASSERT_TRUE(selector.start({.ranks = ranks, .forced = kNativeCollectives}, kNoRules));
     const transport::Transport nowhere = {
-        nullptr,
-        [](void*, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return false; },
+        nullptr, [](void*, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return false; },
         [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
-        [](void*, std::uint32_t*, int) { return 0; },
-        [](void*) { return Status::invalid; }};
+        [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
     ASSERT_TRUE(scheduler.open(rank, placement, {}, nowhere, engine::schedule_policy(process), std::move(selector)));
     scheduler.stay_apart();
     engine::Comm* const comm = make_comm(process, group, rank, nullptr, 0);
