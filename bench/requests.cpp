@@ -6,6 +6,9 @@
 //             of the call is hidden: 1 - (all - computing) / latency. `tests` times on the way it
 //             calls MPI_Test
 //
+//   mpicxx -O2 -std=c++20 bench/requests.cpp -o requests -ldl
+//   ./stretto run -n 8 -s nonblocking=on -- ./requests 11 8 1024 65536 1048576
+//
 // Rounds of both take turns. Times are the slowest rank's, and medians over rounds.
 #include <dlfcn.h>
 #include <link.h>
