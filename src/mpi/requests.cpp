@@ -13,7 +13,6 @@
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "mpi/nonblocking.hpp"
-#include "mpi/vendor/vendor.hpp"
 #include "sys/thread.hpp"
 
 namespace stretto::mpi {
@@ -68,9 +67,9 @@ Posted* next_ended() {
   return posted;
 }
 
-// Where the host drops the code, the communicator's error handler hears of it at least.
+// Hosts drop the code of a generalized request. The communicator's error handler hears of it.
 [[gnu::cold]] void raise_here(const Posted& posted) {
-  if (vendor::reports_query_errors() || !communicator_lives(posted.comm, posted.serial)) return;
+  if (!communicator_lives(posted.comm, posted.serial)) return;
   host().Comm_call_errhandler(posted.comm, posted.code);
 }
 

@@ -410,7 +410,7 @@ static void errors(void) {
   expect(code == MPI_SUCCESS, "posting", 0);
   heard = MPI_SUCCESS;
   code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-  if (rank == 0 && code == MPI_SUCCESS) code = heard;  // MPICH drops the code
+  if (rank == 0 && code == MPI_SUCCESS) code = heard;  // MPIs drop the code
   expect(rank == 0 ? class_of(code) == MPI_ERR_TRUNCATE : code == MPI_SUCCESS, "truncation", code);
   int all = 0;
   MPI_Iallreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
