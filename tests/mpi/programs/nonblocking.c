@@ -393,7 +393,7 @@ static void hear(MPI_Comm* comm, int* code, ...) {
 }
 
 static void errors(void) {
-  int words[8] = {0}, one = 1;
+  int words[32] = {0}, one = 1, two[2] = {1, 1};
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Errhandler handler;
   MPI_Comm_create_errhandler(hear, &handler);
@@ -405,8 +405,8 @@ static void errors(void) {
          "count", 1);
   expect(request == MPI_REQUEST_NULL, "request", 0);
   // A receiver that has room for less: its call fails, and the next one is right.
-  int code = MPI_Igatherv(&one, 1, MPI_INT, words, (int[16]){1, 0, 1, 1, 1, 1, 1, 1, 1},
-                          (int[16]){0, 1, 2, 3, 4, 5, 6, 7}, MPI_INT, 0, MPI_COMM_WORLD, &request);
+  int code = MPI_Igatherv(two, 2, MPI_INT, words, (int[8]){2, 1, 2, 2, 2, 2, 2, 2}, (int[8]){0, 2, 4, 6, 8, 10, 12, 14},
+                          MPI_INT, 0, MPI_COMM_WORLD, &request);
   expect(code == MPI_SUCCESS, "posting", 0);
   heard = MPI_SUCCESS;
   code = MPI_Wait(&request, MPI_STATUS_IGNORE);
