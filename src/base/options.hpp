@@ -42,6 +42,7 @@ enum class Option : std::uint8_t {
   overlap,
   overlap_guard,
   reproducible,
+  nonblocking,
   stats,
   explain,
   log,
@@ -92,7 +93,8 @@ enum TiersChoice : std::int8_t { kTiersOff = -1, kTiersAuto = 0 };
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
 enum class SocketsChoice : std::uint8_t { automatic, off, always };
 enum class OverlapGuardChoice : std::uint8_t { automatic, user, segv };
-enum class ReproducibleChoice : std::uint8_t { off, mpi, rank };  // the strictest last
+enum class ReproducibleChoice : std::uint8_t { off, mpi, rank };     // the strictest last
+enum class NonblockingChoice : std::uint8_t { off, automatic, on };  // of all ranks the first counts
 
 struct Options {
   enum class From : std::uint8_t { fallback, environment, file };
@@ -135,6 +137,9 @@ struct Options {
   }
   [[nodiscard]] ReproducibleChoice reproducible() const {
     return static_cast<ReproducibleChoice>(get(Option::reproducible));
+  }
+  [[nodiscard]] NonblockingChoice nonblocking() const {
+    return static_cast<NonblockingChoice>(get(Option::nonblocking));
   }
   [[nodiscard]] WaitChoice wait() const { return static_cast<WaitChoice>(get(Option::wait)); }
   [[nodiscard]] KindChoice kind() const { return static_cast<KindChoice>(get(Option::kind)); }

@@ -197,6 +197,14 @@ struct Tuning {
   // comes within 20.
   std::uint32_t kind_looks = 20;
 
+  // The thread that drives calls with requests while the program does not (mpi/requests.cpp): how
+  // long it sleeps between two looks, also after it has moved something, how often it sleeps
+  // without a call before it waits for one, and how long MPI_Finalize waits for such calls.
+  std::uint64_t requests_nap_ns = 500'000;
+  std::uint64_t requests_short_nap_ns = 50'000;
+  unsigned requests_idle_naps = 20;
+  std::uint64_t requests_finish_ns = 1'000'000'000;
+
   // From how many received bytes on a call may return early (STRETTO_OVERLAP=on), and how many
   // bytes of pages are worth a guard. Guarding costs some 20 us and 25 us/MiB.
   std::uint64_t overlap_bytes = 256 << 10, overlap_least_guarded = 64 << 10;

@@ -37,6 +37,7 @@ void comm_obey(Comm& comm, select::ShmRules&& rules) { comm.rules = std::move(ru
 const select::ShmRules& comm_rules(const Comm& comm) { return comm.rules; }
 
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
+bool comm_is_crowded(const Comm& comm) { return comm.crowded; }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
 int comm_size(const Comm& comm) { return comm.team->size(); }
 

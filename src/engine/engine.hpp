@@ -112,6 +112,8 @@ coll_shm::Members comm_members(const Comm& comm);
 // STRETTO_REPRODUCIBLE=rank: reductions whose result depends on the order combine from left to
 // right. All members must call it, or none, before the first call.
 void comm_keep_order(Comm& comm);
+// Whether there are fewer processors than ranks that may run. The same on all members.
+bool comm_is_crowded(const Comm& comm);
 int comm_rank(const Comm& comm);
 int comm_size(const Comm& comm);
 

@@ -37,6 +37,7 @@ struct Comm {
   std::uint64_t announced_bytes = 0;  // how much of our segment all members have mapped
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
+  bool crowded = false;     // fewer processors than ranks that may run
   bool types_told = false;  // the user has been warned of datatypes that do not match
   select::ShmRules rules;   // which algorithms they name
   Comm* next = nullptr;     // in Process::active, later in leaving

@@ -279,9 +279,9 @@ PendingCall Scheduler::start(const Scheduled& call) {
   return pending;
 }
 
-bool Scheduler::advance(PendingCall& pending) {
+bool Scheduler::advance(PendingCall& pending, bool* moved) {
   if (pending.program_ == nullptr) return false;
-  (void)pending.program_->execution.advance();
+  if (pending.program_->execution.advance() && moved != nullptr) *moved = true;
   return !pending.program_->execution.done();
 }
 

@@ -51,6 +51,7 @@ struct CachedProgram;
 // A communicator has one such call at a time.
 class PendingCall {
  public:
+  PendingCall() = default;
   explicit PendingCall(const Scheduled& call) : call_(call) {}
 
  private:
@@ -72,6 +73,8 @@ class Scheduler {
   // From now on messages to the members of `node`, which have these ranks, go over shared memory.
   // All of these members must call it, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
+  // The program does not wait for the calls of this scheduler. Call it before join().
+  void stay_apart() { stack_.stay_apart(); }
   // Whether this member takes its node's messages to other nodes, in calls whose root is elsewhere.
   [[nodiscard]] bool leads_node(int rank) const;
   // Short messages to other nodes go by connections of this communicator, if its members agree to
@@ -94,9 +97,11 @@ class Scheduler {
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
   // The three parts of a call. start() prepares it, advance() does what can be done now, and
   // finish() returns the outcome. start() and advance() do not block, except that start() may open
-  // connections. advance() returns false when the call has ended.
+  // connections. advance() returns false when the call has ended. `moved`: whether anything moved.
   PendingCall start(const Scheduled& call);
-  bool advance(PendingCall& pending);
+  bool advance(PendingCall& pending, bool* moved = nullptr);
+  // Nothing has moved for so long: whether the ranks that the call waits for can still come.
+  void check_peers(std::uint64_t idle_ns) { stack_.check_peers(idle_ns); }
   Outcome finish(PendingCall& pending);
   // Makes the whole call and blocks until it has ended.
   Outcome run(const Scheduled& call);

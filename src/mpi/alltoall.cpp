@@ -14,11 +14,14 @@ bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* s
                     Handle send_type, const void* receive, const Extents& take, Handle receive_type) {
   const State& state = *call.state;
   const bool in_place = send == MPI_IN_PLACE;
-  Data source, target;
+  auto&& source = data_of(route, 0);
+  auto&& target = data_of(route, 1);
   target.watch(call);
-  const Blocks to = target.blocks(arguments, state, receive, take, receive_type, Staged::write);
+  const Extents& taken = kept(route, arguments, take);
+  const Extents& given = kept(route, arguments, give);
+  const Blocks to = target.blocks(arguments, state, receive, taken, receive_type, Staged::write);
   Blocks from{nullptr, &kNoBytes};
-  if (!in_place) from = source.blocks(arguments, state, send, give, send_type, Staged::read);
+  if (!in_place) from = source.blocks(arguments, state, send, given, send_type, Staged::read);
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     const std::uint64_t bytes = take.counts == nullptr ? to.at(0).bytes() * static_cast<std::uint64_t>(state.size) : 0;
     if (Overlap* const overlap = overlap_of(route, call, bytes))

@@ -15,11 +15,13 @@ namespace {
 
 template <class Route>
 bool serve_gather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
-                  Handle send_type, const void* receive, const Extents& extents, Handle receive_type, int root) {
+                  Handle send_type, const void* receive, const Extents& given, Handle receive_type, int root) {
   const State& state = *call.state;
+  const Extents& extents = kept(route, arguments, given);
   const bool is_root = state.rank == root;
   const bool in_place = is_root && send == MPI_IN_PLACE;
-  Data source, target;
+  auto&& source = data_of(route, 0);
+  auto&& target = data_of(route, 1);
   Blocks to{nullptr, &kNoBytes};
   if (is_root) {
     target.watch(call);
@@ -35,12 +37,14 @@ bool serve_gather(Route route, Call& call, Arguments& arguments, const void* sen
 }
 
 template <class Route>
-bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* send, const Extents& extents,
+bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* send, const Extents& given,
                    Handle send_type, const void* receive, std::int64_t receive_count, Handle receive_type, int root) {
   const State& state = *call.state;
+  const Extents& extents = kept(route, arguments, given);
   const bool is_root = state.rank == root;
   const bool in_place = is_root && receive == MPI_IN_PLACE;
-  Data source, target;
+  auto&& source = data_of(route, 0);
+  auto&& target = data_of(route, 1);
   Blocks from{nullptr, &kNoBytes};
   Region to;
   if (is_root) from = source.blocks(arguments, state, send, extents, send_type, Staged::read);
@@ -58,10 +62,12 @@ bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* se
 
 template <class Route>
 bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
-                     Handle send_type, const void* receive, const Extents& extents, Handle receive_type) {
+                     Handle send_type, const void* receive, const Extents& given, Handle receive_type) {
   const State& state = *call.state;
+  const Extents& extents = kept(route, arguments, given);
   const bool in_place = send == MPI_IN_PLACE;
-  Data source, target;
+  auto&& source = data_of(route, 0);
+  auto&& target = data_of(route, 1);
   target.watch(call);
   const Blocks to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
@@ -88,7 +94,7 @@ bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, 
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
-    Data data;
+    auto&& data = data_of(route, 0);
     const int from = valid_root(arguments, root, state);
     const bool is_root = state.rank == from;
     if (!is_root) data.watch(call);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/comm_agreement.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/tuning.hpp"
 #include "engine/engine.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/nonblocking.hpp"
 #include "mpi/process.hpp"
 #include "mpi/schedules.hpp"
 #include "mpi/vendor/vendor.hpp"
@@ -22,26 +24,34 @@ struct Word {
   std::int32_t error;
   std::int32_t check;
   std::int32_t reproducible;
+  std::int32_t nonblocking;
 };
 
 // Agrees on the options within the communicator. Returns false if they leave it to the host.
-bool agree_on_options(State& state) {
+bool agree_on_options(State& state, NonblockingChoice& nonblocking) {
   state.check = world().check;
   state.reproducible = world().reproducible;
+  nonblocking = world().nonblocking;
   if (world().agreed) return !world().off;
   if (!session_has_library()) {
     decline(state, "ranks without the library");
     return false;
   }
-  const Word mine = {lifecycle_version(), !options().enabled(), options_have_error(), options().check(),
-                     static_cast<std::int32_t>(options().reproducible())};
+  const Word mine = {lifecycle_version(),
+                     !options().enabled(),
+                     options_have_error(),
+                     options().check(),
+                     static_cast<std::int32_t>(options().reproducible()),
+                     static_cast<std::int32_t>(options().nonblocking())};
   auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(Word)));
   // The other members wait for this rank's word.
   if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();
   auto reproducible = static_cast<int>(ReproducibleChoice::off);
+  nonblocking = NonblockingChoice::on;
   for (int r = state.size - 1; r >= 0; r--) {
     if (all[r].reproducible > reproducible) reproducible = all[r].reproducible;
     if (all[r].check > state.check) state.check = all[r].check;
+    nonblocking = std::min(nonblocking, static_cast<NonblockingChoice>(all[r].nonblocking));
     if (all[r].version != all[0].version) decline(state, "members run different versions of Stretto", r);
     if (all[r].off) decline(state, "STRETTO=off", r);
     if (all[r].error) options_abort(state.handle, r == state.rank);
@@ -79,9 +89,11 @@ void serve_by_engine(State& state, const int* ranks) {
 void decide_together(State& state) {
   if (world().agreed && has_foreign(state.handle, state.size))
     return decline(state, "members of several MPI_COMM_WORLDs");
-  if (!agree_on_options(state)) return;
+  NonblockingChoice nonblocking{};
+  if (!agree_on_options(state, nonblocking)) return;
   int* const ranks = world().agreed && job() != nullptr ? world_ranks(state.handle, state.size) : nullptr;
   serve_by_engine(state, ranks);
+  if (state.engine != nullptr) state.nonblocking = nonblocking_create(state, nonblocking, process());
   if (ranks != nullptr) state.schedules = schedules_create(state, ranks, process());
   std::free(ranks);
   process_count_in_segment();

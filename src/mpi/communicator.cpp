@@ -9,6 +9,7 @@
 #include "mpi/comm_agreement.hpp"
 #include "mpi/freeing.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/nonblocking.hpp"
 #include "mpi/process.hpp"
 #include "mpi/schedules.hpp"
 
@@ -69,6 +70,7 @@ int on_delete(MPI_Comm, int, void* value, void*) {
   }
   if (state->engine != nullptr) engine::comm_free(state->engine);
   schedules_free(state->schedules);
+  nonblocking_free(state->nonblocking);
   std::free(state);
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) process_leave();
   return MPI_SUCCESS;
@@ -116,6 +118,17 @@ State* create(MPI_Comm comm, Collective collective) {
 
 }  // namespace
 
+State* state_if_any(MPI_Comm comm) {
+  const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed);  // as below
+  Recent& recent = t_recent[recent_slot(comm)];
+  if (recent.handle == comm && recent.epoch == epoch) return recent.state;
+  if (is_being_freed(comm)) return nullptr;
+  process_notice_thread();
+  State* const state = find(comm);
+  if (state != nullptr) recent = {comm, state, epoch};
+  return state;
+}
+
 State* state_find_or_create(MPI_Comm comm, Collective collective) {
   if (comm == host().constants.comm_null) return nullptr;
   // Read before the look-up: after a deletion in between the entry is out of date
@@ -154,8 +167,10 @@ void communicators_stop() {
       for (; state != nullptr; state = state->next) {
         engine::comm_free(state->engine);
         schedules_free(state->schedules);
+        nonblocking_free(state->nonblocking);
         state->engine = nullptr;
         state->schedules = nullptr;
+        state->nonblocking = nullptr;
         state->served = state->scheduled = 0;
         state->agreed = true;
       }

@@ -33,18 +33,20 @@
 
 namespace stretto::mpi {
 
-struct Schedules;  // schedules.hpp
+struct Schedules;    // schedules.hpp
+struct Nonblocking;  // nonblocking.hpp
 
 struct State {
   engine::Comm* engine = nullptr;  // null: members share no memory, for `reason`
   std::uint32_t served = 0;        // what the engine serves: a bit for each Collective
   std::uint32_t scheduled = 0;     // what schedules serve. What is in neither goes to the host
   Schedules* schedules = nullptr;
-  int check = 0;                      // STRETTO_CHECK as agreed
-  ReproducibleChoice reproducible{};  // of all members; mpi: the host serves what depends on the order
-  bool agreed = false;                // the members have agreed what serves it; until then the host does
-  std::uint32_t calls = 0;            // collectives that have ended before the agreement
-  std::uint32_t calls_of_all = 0;     // those of them in which every rank waits for all others
+  Nonblocking* nonblocking = nullptr;  // null: the host serves calls with requests
+  int check = 0;                       // STRETTO_CHECK as agreed
+  ReproducibleChoice reproducible{};   // of all members; mpi: the host serves what depends on the order
+  bool agreed = false;                 // the members have agreed what serves it; until then the host does
+  std::uint32_t calls = 0;             // collectives that have ended before the agreement
+  std::uint32_t calls_of_all = 0;      // those of them in which every rank waits for all others
   MPI_Comm handle{};
   int rank = 0;
   int size = 0;
@@ -92,6 +94,9 @@ inline State* state_of(MPI_Comm comm, Collective collective) {
     return recent.state;
   return state_find_or_create(comm, collective);
 }
+
+// The same, but null if there is no state yet.
+State* state_if_any(MPI_Comm comm);
 
 // Called after a call with result `code` on a communicator whose members have not agreed yet. It is
 // collective over the communicator if they agree now.

@@ -136,6 +136,7 @@ struct Call {
   int code = 0;                  // MPI_SUCCESS or the error code to return
   State* state = nullptr;        // null: the host judges the communicator
   Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
+  void* request = nullptr;       // of a nonblocking call: where the program gets its request
   std::uint64_t note = 0;        // the note of a call that shared memory does not serve
   bool to_memory = false;        // a rule gives the call to shared memory, although the communicator has schedules
 

@@ -86,6 +86,26 @@ bool raise(Call& call, int code, const char* what) {
   return communicator_lives(comm, serial);
 }
 
+int code_of(Status status) {
+  switch (status) {
+    case Status::ok: return MPI_SUCCESS;
+    case Status::truncated:
+    case Status::other_length: return MPI_ERR_TRUNCATE;
+    case Status::peer_failed: return own_code(g_peer_failed);
+    case Status::peer_gone: return own_code(g_peer_gone);
+    case Status::peer_lost: return own_code(g_peer_lost);
+    case Status::not_moved: return own_code(g_not_moved);
+    case Status::other_root: return MPI_ERR_ROOT;
+    case Status::other_op: return MPI_ERR_OP;
+    case Status::other_type: return MPI_ERR_TYPE;
+    case Status::mismatch: return own_code(g_mismatch);
+    case Status::no_memory: return MPI_ERR_NO_MEM;
+    case Status::unavailable:
+    case Status::invalid: break;
+  }
+  return MPI_ERR_OTHER;
+}
+
 bool raise(Call& call, Status status) {
   switch (status) {
     case Status::ok: return true;

@@ -14,6 +14,9 @@ namespace stretto::mpi {
 // Raises the code that stands for the engine's status.
 [[gnu::cold]] bool raise(Call& call, Status status);
 
+// The code that stands for a status.
+[[gnu::cold]] int code_of(Status status);
+
 // Called when the MPI ends, and with it the codes that it has given to Stretto. The MPI may
 // begin again (sessions).
 void errors_stop();

@@ -25,11 +25,32 @@ template <class... Arguments>
 template <auto step>
 inline constexpr bool has_step = !std::is_null_pointer_v<decltype(step)>;
 
+// In the place of `waits`: `serve` serves the call, if some communicator does so by requests.
+template <auto serve>
+struct Serves {
+  template <class... Arguments>
+  bool operator()(int* code, Arguments... arguments) const {
+    return serve(code, arguments...);
+  }
+};
+template <class Step>
+inline constexpr bool is_serving = false;
+template <auto serve>
+inline constexpr bool is_serving<Serves<serve>> = true;
+
+template <auto waits>
+[[gnu::always_inline]] inline bool step_needed() {
+  if constexpr (is_serving<std::remove_const_t<decltype(waits)>>)
+    return g_nonblocking.load(std::memory_order_relaxed);
+  else
+    return waiting_needed();
+}
+
 template <auto touched, auto waits>
 [[gnu::always_inline]] inline bool has_more_to_do() {
   bool more = false;
   if constexpr (has_step<touched>) more |= deferring();
-  if constexpr (has_step<waits>) more |= waiting_needed();
+  if constexpr (has_step<waits>) more |= step_needed<waits>();
   return more;
 }
 
@@ -40,7 +61,7 @@ template <Entry entry, auto touched, auto narrowed, auto waits, class... Argumen
   }
   if constexpr (has_step<waits>) {
     int code = 0;
-    if (waiting_needed() && may_serve(caller) && waits(&code, arguments...)) return code;
+    if (step_needed<waits>() && may_serve(caller) && waits(&code, arguments...)) return code;
   }
   if (void* const function = host_entry_if_any(entry, caller)) return call(function, arguments...);
   if constexpr (has_step<narrowed>)

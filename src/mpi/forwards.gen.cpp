@@ -570,11 +570,20 @@ namespace {
   touched.each(recvbuf, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iallgather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  Call call{Entry::iallgather, call_begins()};
+  call.request = request;
+  if (!allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iallgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgather, iallgather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgather, iallgather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -584,11 +593,20 @@ namespace {
   touched.blocks(recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iallgatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
+  Call call{Entry::iallgatherv, call_begins()};
+  call.request = request;
+  if (!allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iallgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgatherv, iallgatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgatherv, iallgatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -598,11 +616,20 @@ namespace {
   touched.elements(recvbuf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iallreduce_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::iallreduce, call_begins()};
+  call.request = request;
+  if (!allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iallreduce, iallreduce_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iallreduce, iallreduce_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -612,11 +639,20 @@ namespace {
   touched.each(recvbuf, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ialltoall_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  Call call{Entry::ialltoall, call_begins()};
+  call.request = request;
+  if (!alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ialltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoall, ialltoall_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoall, ialltoall_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -626,11 +662,20 @@ namespace {
   touched.blocks(recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ialltoallv_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
+  Call call{Entry::ialltoallv, call_begins()};
+  call.request = request;
+  if (!alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallv, ialltoallv_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoallv, ialltoallv_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
@@ -646,16 +691,41 @@ STRETTO_EXPORT int PMPI_Ialltoallw(const void* sendbuf, const int* sendcounts, c
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] bool ibarrier_served(int* code, Handle comm, void* request) {
+  Call call{Entry::ibarrier, call_begins()};
+  call.request = request;
+  if (!barrier(call, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Ibarrier(Handle comm, void* request) {
+  return forward_mpi<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}>(__builtin_return_address(0), comm, request);
+}
+STRETTO_EXPORT int PMPI_Ibarrier(Handle comm, void* request) {
+  return forward<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}>(__builtin_return_address(0), comm, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void ibcast_touched(void* buffer, int count, Handle datatype, int, Handle comm, void*) {
   const Touched touched(comm);
   touched.elements(buffer, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ibcast_served(int* code, void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
+  Call call{Entry::ibcast, call_begins()};
+  call.request = request;
+  if (!bcast(call, buffer, count, datatype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ibcast(void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ibcast, ibcast_touched>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward_mpi<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibcast(void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
-  return forward<Entry::ibcast, ibcast_touched>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 
 namespace {
@@ -678,11 +748,20 @@ namespace {
   touched.elements(recvbuf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iexscan_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::iexscan, call_begins()};
+  call.request = request;
+  if (!exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iexscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iexscan, iexscan_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iexscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iexscan, iexscan_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -692,11 +771,20 @@ namespace {
   if (touched.at(root)) touched.each(recvbuf, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool igather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Call call{Entry::igather, call_begins()};
+  call.request = request;
+  if (!gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Igather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igather, igather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igather, igather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -706,11 +794,20 @@ namespace {
   if (touched.at(root)) touched.blocks(recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool igatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
+  Call call{Entry::igatherv, call_begins()};
+  call.request = request;
+  if (!gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Igatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igatherv, igatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward_mpi<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igatherv, igatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 
 STRETTO_EXPORT int MPI_Improbe(int source, int tag, Handle comm, int* flag, void* message, void* status) {
@@ -820,11 +917,20 @@ namespace {
   if (touched.at(root)) touched.elements(recvbuf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ireduce_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+  Call call{Entry::ireduce, call_begins()};
+  call.request = request;
+  if (!reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce, ireduce_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward_mpi<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward<Entry::ireduce, ireduce_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 
 namespace {
@@ -834,11 +940,20 @@ namespace {
   touched.sum(recvbuf, Array{recvcounts, false}, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ireduce_scatter_served(int* code, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::ireduce_scatter, call_begins()};
+  call.request = request;
+  if (!reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, false}, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter, ireduce_scatter_touched>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter, ireduce_scatter_touched>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 
 namespace {
@@ -848,11 +963,20 @@ namespace {
   touched.each(recvbuf, recvcount, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ireduce_scatter_block_served(int* code, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::ireduce_scatter_block, call_begins()};
+  call.request = request;
+  if (!reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter_block, ireduce_scatter_block_touched>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter_block, ireduce_scatter_block_touched>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 
 namespace {
@@ -875,11 +999,20 @@ namespace {
   touched.elements(recvbuf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iscan_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::iscan, call_begins()};
+  call.request = request;
+  if (!scan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iscan, iscan_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iscan, iscan_touched>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -889,11 +1022,20 @@ namespace {
   touched.elements(recvbuf, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iscatter_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Call call{Entry::iscatter, call_begins()};
+  call.request = request;
+  if (!scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iscatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatter, iscatter_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatter, iscatter_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -903,11 +1045,20 @@ namespace {
   touched.elements(recvbuf, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iscatterv_served(int* code, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Call call{Entry::iscatterv, call_begins()};
+  call.request = request;
+  if (!scatterv(call, sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iscatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatterv, iscatterv_touched>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatterv, iscatterv_touched>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -2099,11 +2250,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, void*)>(host_entry(Entry::iallgather))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iallgather_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  Call call{Entry::iallgather_c, call_begins()};
+  call.request = request;
+  if (!allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iallgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -2118,11 +2278,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::iallreduce))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iallreduce_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::iallreduce_c, call_begins()};
+  call.request = request;
+  if (!allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iallreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -2137,11 +2306,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, void*)>(host_entry(Entry::ialltoall))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ialltoall_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  Call call{Entry::ialltoall_c, call_begins()};
+  call.request = request;
+  if (!alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ialltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -2155,11 +2333,20 @@ namespace {
   return reinterpret_cast<int (*)(void*, int, Handle, int, Handle, void*)>(host_entry(Entry::ibcast))(buffer, narrowed(count), datatype, root, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ibcast_c_served(int* code, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
+  Call call{Entry::ibcast_c, call_begins()};
+  call.request = request;
+  if (!bcast(call, buffer, count, datatype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ibcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward_mpi<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
-  return forward<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 
 namespace {
@@ -2192,11 +2379,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::iexscan))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iexscan_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::iexscan_c, call_begins()};
+  call.request = request;
+  if (!exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iexscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iexscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -2211,11 +2407,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle, void*)>(host_entry(Entry::igather))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, root, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool igather_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Call call{Entry::igather_c, call_begins()};
+  call.request = request;
+  if (!gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Igather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igather_c, igather_c_touched, igather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igather_c, igather_c_touched, igather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -2300,11 +2505,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, int, Handle, void*)>(host_entry(Entry::ireduce))(sendbuf, recvbuf, narrowed(count), datatype, op, root, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ireduce_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+  Call call{Entry::ireduce_c, call_begins()};
+  call.request = request;
+  if (!reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ireduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward_mpi<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 
 namespace {
@@ -2319,11 +2533,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::ireduce_scatter_block))(sendbuf, recvbuf, narrowed(recvcount), datatype, op, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ireduce_scatter_block_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::ireduce_scatter_block_c, call_begins()};
+  call.request = request;
+  if (!reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 
 namespace {
@@ -2356,11 +2579,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::iscan))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iscan_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  Call call{Entry::iscan_c, call_begins()};
+  call.request = request;
+  if (!scan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -2375,11 +2607,20 @@ namespace {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle, void*)>(host_entry(Entry::iscatter))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, root, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iscatter_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Call call{Entry::iscatter_c, call_begins()};
+  call.request = request;
+  if (!scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iscatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {

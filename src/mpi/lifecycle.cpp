@@ -13,6 +13,7 @@
 #include "mpi/communicator.hpp"
 #include "mpi/entry.hpp"
 #include "mpi/job.hpp"
+#include "mpi/nonblocking.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
@@ -89,6 +90,7 @@ struct Ballot {
   int minus_check;
   int minus_reproducible;
   int agree;
+  int nonblocking;
   int stats;  // StatsFormat
   int minus_stats;
   int minus_asked;  // -1: some rank asks for schedules, or for sums in rank order, or has rules for one node
@@ -121,6 +123,7 @@ Ballot vote() {
                  -options().check(),
                  -static_cast<int>(options().reproducible()),
                  options().agree(),
+                 static_cast<int>(options().nonblocking()),
                  static_cast<int>(options().stats()),
                  -static_cast<int>(options().stats()),
                  wants_schedules ? -1 : 0,
@@ -173,6 +176,7 @@ void agree() {
   g_world.check = -all.minus_check;
   g_world.reproducible = static_cast<ReproducibleChoice>(-all.minus_reproducible);
   g_world.agree = all.agree;
+  g_world.nonblocking = static_cast<NonblockingChoice>(all.nonblocking);
   g_world.job = all.job;
   g_world.several_nodes = all.host != -all.minus_host;
   g_world.same_processors = all.processors == -all.minus_processors;
@@ -202,6 +206,7 @@ int never_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
 int on_finalize(MPI_Comm, int, void*, void*) {
   const Inside inside;
   overlap_complete_all();
+  nonblocking_finish();
   stats_report(g_world.agreed && g_world.same_stats);
   g_exit_report = false;
   waiting_end();

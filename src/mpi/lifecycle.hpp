@@ -37,6 +37,7 @@ struct World {
   int check = 0;                      // STRETTO_CHECK, the highest of all ranks
   ReproducibleChoice reproducible{};  // STRETTO_REPRODUCIBLE, the strictest of all ranks
   int agree = 0;                      // STRETTO_AGREE, the least of all ranks
+  NonblockingChoice nonblocking{};    // STRETTO_NONBLOCKING, the least of all ranks
 };
 const World& world();
 

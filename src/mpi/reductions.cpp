@@ -49,7 +49,8 @@ Part in_place_or(const void* send, Part part) {
 template <class Route, class Run>
 [[gnu::always_inline]] inline bool by_kernel(Route route, Call& call, Arguments& arguments, const Part& part,
                                              Handle type, const Combining& combining, Run run) {
-  Data source, target;
+  auto&& source = data_of(route, 0);
+  auto&& target = data_of(route, 1);
   KernelArgs vector{static_cast<const char*>(part.own), static_cast<char*>(part.out),
                     static_cast<std::uint64_t>(part.count) * combining.element_bytes};
   const bool null =
@@ -60,7 +61,7 @@ template <class Route, class Run>
   if (misplaced) [[unlikely]]
     arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
   if (arguments.refused) [[unlikely]]
-    return refuse(call, arguments);  // before peers learn of the call
+    return refuse(route, call, arguments);  // before peers learn of the call
   if (call.state->check == 3 ||
       (part.count != 0 && (is_device_memory(part.own) || (part.gets && is_device_memory(part.out))))) [[unlikely]] {
     by_layout(call, arguments, part, type, vector, source, target);
@@ -133,7 +134,8 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
                  const Combining& combining, Run run) {
   const State& state = *call.state;
   const auto type = as<MPI_Datatype>(handle);
-  Data source, target;
+  auto&& source = data_of(route, 0);
+  auto&& target = data_of(route, 1);
   Held grown, arrived;
   FunctionArgs operands;
   if (part.gets) {
@@ -152,7 +154,7 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   if (arguments.refused) {
     (void)finish_all(&source, &target);
     layout_release(layout);
-    return refuse(call, arguments);
+    return refuse(route, call, arguments);
   }
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
@@ -199,6 +201,13 @@ bool left_to_host(const State& state, const Combining& combining, MPI_Datatype t
   return combining.by == By::user && too_many_runs(type);
 }
 
+// Whether this way can combine. Calls with a request may be driven by a thread that must not call
+// the MPI. So only kernels combine there.
+template <class Route>
+bool may_combine(Route, const Combining& combining) {
+  return !std::is_same_v<Route, ByRequest> || combining.by == By::kernel;
+}
+
 // The engine's parts are `kernels(comm, vector, reduction)` and `functions(comm,
 // operands, operation)`.
 template <class Route, class Kernels, class Functions>
@@ -213,8 +222,11 @@ template <class Route, class Kernels, class Functions>
     return by_kernel(route, call, arguments, part, type, combining, kernels);
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
   if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-  if (!arguments.good()) return refuse(call, arguments);
-  return by_function(route, call, arguments, part, type, op, combining, functions);
+  if (!arguments.good()) return refuse(route, call, arguments);
+  if constexpr (std::is_same_v<Route, ByRequest>)
+    return false;  // see may_combine
+  else
+    return by_function(route, call, arguments, part, type, op, combining, functions);
 }
 
 // Gives a call to the engine or to schedules by `serve(route, combining)`. Returns false
@@ -223,7 +235,8 @@ template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Handle op, Handle type, Serve serve) {
   return routed(call, comm, [&](auto route) {
     const Combining combining = combining_of(as<MPI_Op>(op), as<MPI_Datatype>(type));
-    return !left_to_host(*call.state, combining, as<MPI_Datatype>(type)) && serve(route, combining);
+    return may_combine(route, combining) && !left_to_host(*call.state, combining, as<MPI_Datatype>(type)) &&
+           serve(route, combining);
   });
 }
 

@@ -12,6 +12,7 @@
 #include <new>
 #include <type_traits>
 
+#include "engine/prepared.hpp"
 #include "mpi/check.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
@@ -169,6 +170,40 @@ inline Extents irregular(Arguments& arguments, const Array& counts, const Array&
   return {0, counts.data, displs.data, counts.wide, state.size};
 }
 
+// ---- Calls with a request ----
+
+struct Posted;  // nonblocking.hpp: such a call, and all that it needs until it ends
+// The way of a call with a request. What the call needs lies in `posted` and not on the stack.
+struct ByRequest {
+  Posted& posted;
+};
+// The call, if Stretto serves its collective on this communicator by requests. Null: the host does.
+[[gnu::cold]] Posted* posted_begin(Call& call, Handle comm);
+[[gnu::cold]] void posted_drop(Posted* posted);  // unless it has been given to the program
+Data& posted_data(Posted& posted, int which);
+engine::Prepared& posted_prepared(Posted& posted);
+// Ends a call whose arguments are wrong, or whose data could not be packed.
+[[gnu::cold]] bool posted_refuse(Call& call, const Arguments& arguments);
+// Gives the program its request.
+bool posted_go(Call& call, Posted& posted, const engine::Outcome& prepared);
+// Copies of the program's arrays.
+Extents posted_extents(Posted& posted, Arguments& arguments, const Extents& extents);
+
+// A buffer of a call, number `which`: on the stack of a blocking call.
+template <class Route>
+[[gnu::always_inline]] inline Data data_of(Route, int) {
+  return Data();
+}
+inline Data& data_of(ByRequest route, int which) { return posted_data(route.posted, which); }
+
+template <class Route>
+[[gnu::always_inline]] inline const Extents& kept(Route, Arguments&, const Extents& extents) {
+  return extents;
+}
+inline Extents kept(ByRequest route, Arguments& arguments, const Extents& extents) {
+  return posted_extents(route.posted, arguments, extents);
+}
+
 // Returns the root, or -1 if it is no rank of the communicator.
 inline int valid_root(Arguments& arguments, int root, const State& state) {
   if (root >= 0 && root < state.size) [[likely]]
@@ -194,6 +229,11 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
 [[gnu::cold]] bool without_communicator(Call& call);
 // Ends the call before it has begun, with the error of its arguments.
 [[gnu::cold]] bool refuse(Call& call, const Arguments& arguments);
+template <class Route>
+bool refuse(Route, Call& call, const Arguments& arguments) {
+  return refuse(call, arguments);
+}
+inline bool refuse(ByRequest, Call& call, const Arguments& arguments) { return posted_refuse(call, arguments); }
 // Ends a call by schedule that cannot go on on this rank. Peers wait for messages of this call that
 // never come. They must not take messages of a later call for them. So this rank makes no more
 // calls by schedule on this communicator.
@@ -225,6 +265,13 @@ struct BySchedule {
 // Gives a call to the engine or to schedules. Returns false if the host serves it.
 template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Serve serve) {
+  if (call.request != nullptr) [[unlikely]] {
+    Posted* const posted = posted_begin(call, comm);
+    if (posted == nullptr) return false;
+    const bool served = serve(ByRequest{*posted});
+    posted_drop(posted);
+    return served;
+  }
   if (serving_state(call, comm) == nullptr) [[unlikely]] {
     const bool by_schedule = goes_by_schedule(call);
     if (call.state != nullptr) call.note = call_noted(call.collective(), by_schedule);
@@ -282,6 +329,14 @@ template <class Route, class Finish, class Run>
     return true;
   if (call.snapshot == nullptr) check_begin(call, {}, 0, host().constants.datatype_null);
   return !check_turn(call);
+}
+
+// The same for a call with a request. Errors of its data come with the request.
+template <class Finish, class Run>
+bool serve(ByRequest route, Call& call, const Arguments& arguments, Finish finish, Run run) {
+  if (arguments.good()) return posted_go(call, route.posted, run(posted_prepared(route.posted), true));
+  (void)finish();  // staged data come back unchanged
+  return posted_refuse(call, arguments);
 }
 
 // Finishes both buffers and returns the first error code.

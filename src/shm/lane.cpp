@@ -137,12 +137,24 @@ bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
 
 Lane* Lanes::search(const Team& user) {
   const std::uint64_t thread = this_thread();
-  const std::span<Lane> lanes(lanes_, count_);
+  const std::span<Lane> lanes(lanes_, count_ - apart_);
   for (Lane& lane : lanes) {
     if (lane.last_user.load(std::memory_order_relaxed) == thread && claim(lane, thread, user)) return &lane;
   }
   for (Lane& lane : lanes) {
     if (claim(lane, thread, user)) return &lane;
+  }
+  return nullptr;
+}
+
+Lane* Lanes::acquire_apart(const Team& user) {
+  for (unsigned index = count_ - apart_; index < count_; ++index) {
+    Lane& lane = lanes_[index];
+    if (lane.busy.load(std::memory_order_relaxed) || (!lane.is_open() && !open(index))) continue;
+    if (lane.last_user.load(std::memory_order_relaxed) != user.generation() && !lane.idle(user)) continue;
+    lane.last_user.store(user.generation(), std::memory_order_relaxed);
+    lane.busy.store(true, std::memory_order_relaxed);
+    return &lane;
   }
   return nullptr;
 }

@@ -17,6 +17,11 @@
 // takes the lane that its thread used last, or one with no slot on lease. If there is none, the
 // call goes without a lane, and its data travel in records. Schedules may take a second lane beside
 // it (Call::lane_ahead).
+//
+// Calls that the program does not wait for have lanes of their own, the last ones. Their slots wait
+// for readers that may be in no call yet, perhaps because they wait for what this rank does after
+// its next blocking call. So no other call waits for these slots. Among such calls, those of one
+// communicator follow one another on all members, and may wait for each other's slots.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -94,6 +99,10 @@ class Lanes {
   // Where calls come one after the other, a call has one lane, and one ahead.
   static constexpr unsigned kSerialLanes = 2;
 
+  // The last `apart` lanes are for calls that the program does not wait for. Call it before init().
+  void set_apart(unsigned apart) { apart_ = apart; }
+  static constexpr unsigned kLanesApart = 4;
+
   void init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count = kLanes);
   // Backs the first lane. That is part of making the first communicator, so want of memory is
   // agreed there.
@@ -111,7 +120,9 @@ class Lanes {
   }
   [[nodiscard]] MessageStates& states() { return states_; }
   // So many lanes are of use, as far as is known.
-  [[nodiscard]] unsigned wanted() const { return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes; }
+  [[nodiscard]] unsigned wanted() const {
+    return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes + apart_;
+  }
   // A lane for a call of this thread. Null: there is none, and the call goes without. Give it back
   // when the call ends.
   Lane* acquire(const Team& user) {
@@ -122,6 +133,9 @@ class Lanes {
     lanes_[0].busy.store(true, std::memory_order_relaxed);
     return lanes_;
   }
+  // The same for a call that the program does not wait for. The caller holds the lock under which
+  // this process makes all such calls.
+  Lane* acquire_apart(const Team& user);
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
   // The address space of `count` lanes of so many slots.
@@ -141,6 +155,7 @@ class Lanes {
   Segment* segment_ = nullptr;
   std::size_t lane_bytes_ = 0, gap_ = 0;
   unsigned count_ = 0;
+  unsigned apart_ = 0;
   std::atomic<bool> concurrent_{true};
   std::atomic<bool> left_alone_{false};
   MessageStates states_;

@@ -38,6 +38,8 @@ class Call {
   // The communicator's team, or the tier whose messages this rank moves now.
   [[nodiscard]] Team& team() const { return *team_; }
   void turn_to(Team& team) { team_ = &team; }
+  // The program does not wait for this call: it takes its lanes from those apart (lane.hpp).
+  void stay_apart() { apart_ = true; }
   // The communicator's team.
   [[nodiscard]] Team& whole() const { return whole_; }
   [[nodiscard]] std::uint64_t tag() const { return tag_; }
@@ -138,7 +140,7 @@ class Call {
   };
   Lane* hold(Held& held) {
     if (!held.lane && !held.none) {
-      held.lane = whole_.lanes().acquire(whole_);
+      held.lane = apart_ ? whole_.lanes().acquire_apart(whole_) : whole_.lanes().acquire(whole_);
       held.none = held.lane == nullptr;
     }
     return held.lane;
@@ -159,6 +161,7 @@ class Call {
   TypeMismatch type_mismatch_;
   std::uint64_t missed_since_ns_ = 0;
   bool refusals_told_ = false;
+  bool apart_ = false;
 };
 
 // How a message is cut into fragments.

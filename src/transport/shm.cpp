@@ -25,6 +25,7 @@ bool ShmTransport::join(shm::Team& team, const int* ranks, int size) {
 
 void ShmTransport::begin(Collective collective) {
   call_.emplace(*team_, collective, kNoDescriptor);
+  if (apart_) call_->stay_apart();
   lost_ = -1;
   posted_.clear();
   for (Direction& direction : out_) direction = {};

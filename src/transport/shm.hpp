@@ -30,6 +30,8 @@ class ShmTransport {
   // It takes messages to `team`'s members, which are these ranks of `size`. The team stays. False:
   // no memory, nothing has changed.
   bool join(shm::Team& team, const int* ranks, int size);
+  // The program does not wait for the calls of these schedules (shm/lane.hpp).
+  void stay_apart() { apart_ = true; }
   [[nodiscard]] bool joined() const { return team_ != nullptr; }
 
   // Whether those that this rank waits for can still come; after a wait of so long. If not, the
@@ -59,6 +61,7 @@ class ShmTransport {
   [[nodiscard]] bool awaits(int member) const;
 
   int lost_ = -1;
+  bool apart_ = false;
   shm::Team* team_ = nullptr;
   std::optional<shm::Call> call_;
   Array<int> members_;  // in the team, by rank; -1: of another node

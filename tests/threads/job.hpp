@@ -84,8 +84,10 @@ inline const FabricatedTiers kFabricatedTiers[] = {
     {3, 3, [](int r) { return bound_to(r * 5 % 7 - 1, r * 3 % 4 - 1, -1); }},
 };
 
-// Runs `main` on `size` ranks with an engine each. Returns when all have returned.
-inline void run_job(int size, const engine::Settings& settings, const RankMain& main) {
+// Runs `main` on `size` ranks with an engine each. Returns when all have returned. `progress` says
+// what a rank drives while it waits.
+inline void run_job(int size, const engine::Settings& settings, const RankMain& main,
+                    const std::function<engine::HostProgress(int rank)>& progress = {}) {
   std::vector<engine::Process*> processes(size);
   std::vector<topo::Binding> bindings(size);
   for (int r = 0; r < size; ++r) {
@@ -96,7 +98,7 @@ inline void run_job(int size, const engine::Settings& settings, const RankMain& 
       own.tier_members = g_tiers->members;
       own.binding = &bindings[r];
     }
-    processes[r] = engine::process_create(own, {});
+    processes[r] = engine::process_create(own, progress ? progress(r) : engine::HostProgress{});
   }
   {
     std::vector<std::jthread> ranks;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A call by schedule with all that it needs until it ends: the problem, packed copies of what it
+// reads and writes, lengths, and what combines. The functions below prepare one. A blocking call
+// prepares it on its stack and runs it. A call that the program does not wait for is prepared on
+// the heap, and a CallQueue runs it.
+#pragma once
+#include <atomic>
+
+#include "engine/packed_buffer.hpp"
+#include "engine/scheduler.hpp"
+
+namespace stretto::engine {
+
+// Where parts begin.
+class Begins {
+ public:
+  template <class LengthOf>
+  bool fill(int ranks, LengthOf length_of) {
+    if (!begins_.resize(static_cast<std::size_t>(ranks) + 1, 0)) return false;
+    for (int r = 0; r < ranks; ++r) begins_[r + 1] = begins_[r] + length_of(r);
+    return true;
+  }
+  [[nodiscard]] const std::uint64_t* get() const { return begins_.data(); }
+  [[nodiscard]] std::uint64_t length(int rank) const { return begins_[rank + 1] - begins_[rank]; }
+
+ private:
+  Array<std::uint64_t> begins_;
+};
+
+// A function that combines packed elements.
+struct PackedFunction {
+  FunctionOp operation;
+  Region left, right;  // private memory for `at_once` elements
+  std::uint64_t at_once = 0;
+  std::uint64_t element_bytes = 0;  // packed
+};
+
+struct Prepared {
+  explicit Prepared(Scheduler& by) : scheduler(by) {}
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+  // Ends the call: unpacks what came, and adds what is wrong with it to the outcome.
+  Outcome finish(Outcome outcome);
+  // Runs it to its end. `prepared` is what the function below has returned.
+  Outcome run(const Outcome& prepared);
+
+  Scheduler& scheduler;
+  Scheduled call;
+  PackedBuffer source, target;
+  Begins begins, sent_begins;
+  KernelOp kernel;
+  PackedFunction function;
+
+  // Of a call in a queue (call_queue.hpp).
+  bool moves = false;  // there is something to run
+  Outcome outcome;     // once it has ended
+  Prepared* next = nullptr;
+};
+
+// Each sets `moves`, or returns the outcome of a call that has nothing to run: it cannot be
+// prepared, schedules leave it to another, or it has no data. They move no messages. Only lengths
+// that some ranks do not know may be told first.
+Outcome barrier(Prepared& p);
+Outcome bcast(Prepared& p, const Region& buffer, int root, bool good);
+Outcome gather(Prepared& p, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
+               bool good);
+Outcome scatter(Prepared& p, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
+                bool good);
+Outcome allgather(Prepared& p, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
+Outcome alltoall(Prepared& p, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
+
+Outcome reduce(Prepared& p, const KernelArgs& vector, const KernelOp& reduction, int root);
+Outcome allreduce(Prepared& p, const KernelArgs& vector, const KernelOp& reduction);
+Outcome reduce_scatter(Prepared& p, Collective as, const KernelArgs& vector, const KernelOp& reduction,
+                       const std::uint64_t* begins);
+Outcome scan(Prepared& p, const KernelArgs& vector, const KernelOp& reduction, bool exclusive);
+
+// What `operation.context` and the regions of `operands` name must stay until the call has ended.
+Outcome reduce(Prepared& p, const FunctionArgs& operands, const FunctionOp& operation, int root);
+Outcome allreduce(Prepared& p, const FunctionArgs& operands, const FunctionOp& operation);
+Outcome reduce_scatter(Prepared& p, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
+                       const std::uint64_t* begins);
+Outcome scan(Prepared& p, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive);
+
+}  // namespace stretto::engine

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking collectives (MPI_Ibcast and the like) of a communicator whose members share memory.
+//
+//   served by   schedules over a team of their own, one after the other (engine/call_queue.hpp)
+//   request     a generalized request of the host: any MPI_Wait and MPI_Test takes it
+//   driven by   every wait and test of the program, every wait in a collective that Stretto serves,
+//               and a thread, while the program is in neither (requests.cpp)
+//   ended by    a thread of the program, in such a wait or test: only these call the host
+//
+// What all members know decides whether Stretto serves a call: the options that they have agreed
+// on, the collective, and for reductions the operation and the datatype. All calls with requests on
+// a communicator are served alike from the agreement on. Before it, the host serves them.
+#pragma once
+#include "engine/call_queue.hpp"
+#include "mpi/requests.hpp"
+#include "mpi/serve.hpp"
+
+namespace stretto::mpi {
+
+// The calls with requests of one communicator. They may outlive it.
+struct Nonblocking {
+  select::Rules rules;  // none: those of a file speak of blocking calls
+  engine::Scheduler scheduler;
+  engine::CallQueue queue;
+  std::uint32_t served = 0;       // a bit for each Collective
+  stretto::Array<int> everybody;  // the ranks of the members
+  // Guarded by the lock of requests.cpp.
+  std::uint64_t users = 1;  // the communicator, and calls that have not been completed
+  Nonblocking* next = nullptr;
+};
+
+// One such call. The request's free function frees it.
+struct Posted : engine::Prepared {
+  explicit Posted(Nonblocking& nonblocking) : Prepared(nonblocking.scheduler), on(nonblocking) {}
+  ~Posted();
+
+  Nonblocking& on;
+  Data data[2];
+  std::int64_t* arrays[2] = {};  // copies of counts and displacements
+  MPI_Request request{};
+  MPI_Comm comm{};           // on which it was made
+  std::uint64_t serial = 0;  // of that communicator, which may be gone
+  bool given = false;        // to the program
+  int code = MPI_SUCCESS;
+};
+
+// Collective over the communicator, whose engine exists. `choice` is agreed. Null on all members or
+// on none.
+Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, engine::Process& process);
+// The communicator ends. Calls on it go on.
+void nonblocking_free(Nonblocking* nonblocking);
+// At MPI_Finalize: ends what can end, and the thread.
+void nonblocking_finish();
+
+// requests.cpp
+void requests_add(Nonblocking& nonblocking);
+bool requests_release(Nonblocking& nonblocking);  // true: the caller has been the last user
+void requests_post(Posted& posted);               // takes its turn
+
+}  // namespace stretto::mpi

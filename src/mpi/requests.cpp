@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// All calls with requests of this process, who drives them, and who ends them.
+//
+// MPI promises that a call goes on while the program is in any other call of MPI, and many of these
+// wait inside the host. A thread drives the calls while nobody else does. It touches shared memory
+// alone and calls no MPI, so it needs no thread level. It sleeps while there are no calls.
+#include "mpi/requests.hpp"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+#include "base/log.hpp"
+#include "base/tuning.hpp"
+#include "mpi/nonblocking.hpp"
+#include "sys/thread.hpp"
+
+namespace stretto::mpi {
+
+constinit std::atomic<std::uint32_t> g_own_requests{0};
+
+namespace {
+
+// Guards the communicators' queues and what follows. Nobody waits for another rank, or calls the
+// host, while holding it.
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit pthread_cond_t g_wake = PTHREAD_COND_INITIALIZER;
+constinit Nonblocking* g_all = nullptr;
+constinit engine::Prepared* g_ended = nullptr;  // to be completed by a thread of the program
+constinit engine::Prepared* g_last_ended = nullptr;
+constinit std::uint64_t g_drives = 0;   // by threads of the program
+constinit std::uint32_t g_running = 0;  // calls that have not ended
+constinit bool g_started = false, g_stopping = false, g_parked = false;
+pthread_t g_thread;
+
+class Locked {
+ public:
+  Locked() { pthread_mutex_lock(&g_lock); }
+  ~Locked() { pthread_mutex_unlock(&g_lock); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+};
+
+// The lock is held.
+bool advance(Nonblocking& on) {
+  const bool moved = on.queue.advance();
+  while (engine::Prepared* const call = on.queue.take_ended()) {
+    call->next = nullptr;
+    (g_ended == nullptr ? g_ended : g_last_ended->next) = call;
+    g_last_ended = call;
+    g_running--;
+  }
+  return moved;
+}
+
+bool advance_all() {
+  bool moved = false;
+  for (Nonblocking* on = g_all; on != nullptr && g_running != 0; on = on->next)
+    moved = (!on->queue.empty() && advance(*on)) || moved;
+  return moved;
+}
+
+Posted* next_ended() {
+  const Locked locked;
+  auto* const posted = static_cast<Posted*>(g_ended);
+  if (posted != nullptr) g_ended = posted->next;
+  return posted;
+}
+
+// Hosts drop the code of a generalized request. The communicator's error handler hears of it.
+[[gnu::cold]] void raise_here(const Posted& posted) {
+  if (!communicator_lives(posted.comm, posted.serial)) return;
+  host().Comm_call_errhandler(posted.comm, posted.code);
+}
+
+// Unpacks what the host must unpack, and completes the request. Then the program, or the host, may
+// free the call.
+void complete(Posted& posted) {
+  const int code = finish_all(&posted.data[0], &posted.data[1]);
+  posted.code = posted.outcome.status == Status::ok ? code : code_of(posted.outcome.status);
+  if (posted.code != MPI_SUCCESS) [[unlikely]]
+    raise_here(posted);
+  nonblocking_free(&posted.on);
+  g_own_requests.fetch_sub(1, std::memory_order_relaxed);
+  host().Grequest_complete(posted.request);
+}
+
+void complete_ended() {
+  const Inside inside;
+  while (Posted* const posted = next_ended()) complete(*posted);
+}
+
+// ---- The thread ----
+
+void* drive(void*) {
+  pthread_mutex_lock(&g_lock);
+  unsigned idle = 0;
+  std::uint64_t seen = g_drives;
+  while (!g_stopping) {
+    if (g_running == 0 && ++idle > kTuning.requests_idle_naps) {
+      g_parked = true;
+      pthread_cond_wait(&g_wake, &g_lock);
+      g_parked = false;
+      idle = 0;
+      continue;
+    }
+    const bool alone = g_running != 0 && g_drives == seen;
+    const bool moved = alone && advance_all();
+    seen = g_drives;
+    pthread_mutex_unlock(&g_lock);
+    sys::nap_ns(moved ? kTuning.requests_short_nap_ns : kTuning.requests_nap_ns);
+    pthread_mutex_lock(&g_lock);
+    if (g_running != 0) idle = 0;
+  }
+  pthread_mutex_unlock(&g_lock);
+  return nullptr;
+}
+
+// The lock is held.
+void start_thread() {
+  if (g_started) {
+    if (g_parked) pthread_cond_signal(&g_wake);
+    return;
+  }
+  g_started = sys::thread_start(&g_thread, nullptr, drive, nullptr) == 0;
+  if (!g_started) log_line(LogLevel::warn, "nonblocking collectives: no thread; they go on in waits and tests alone");
+}
+
+}  // namespace
+
+void requests_add(Nonblocking& nonblocking) {
+  const Locked locked;
+  nonblocking.next = g_all;
+  g_all = &nonblocking;
+}
+
+bool requests_release(Nonblocking& nonblocking) {
+  const Locked locked;
+  if (--nonblocking.users != 0) return false;
+  Nonblocking** link = &g_all;
+  while (*link != &nonblocking) link = &(*link)->next;
+  *link = nonblocking.next;
+  return true;
+}
+
+void requests_post(Posted& posted) {
+  {
+    const Locked locked;
+    g_own_requests.fetch_add(1, std::memory_order_relaxed);
+    g_running++;
+    posted.on.users++;
+    posted.on.queue.post(posted);
+    g_drives++;
+    (void)advance(posted.on);
+    if (g_running != 0) start_thread();
+  }
+  complete_ended();
+}
+
+void drive_outstanding_requests() {
+  if (pthread_mutex_trylock(&g_lock) != 0) return;
+  g_drives++;
+  (void)advance_all();
+  const bool ended = g_ended != nullptr;
+  pthread_mutex_unlock(&g_lock);
+  if (ended) complete_ended();
+}
+
+// A program must have completed all. Calls whose requests it has freed may still be under way.
+void nonblocking_finish() {
+  const std::uint64_t until = sys::now_ns() + kTuning.requests_finish_ns;
+  while (own_requests_outstanding() && sys::now_ns() < until) {
+    drive_outstanding_requests();
+    sys::thread_yield();
+  }
+  pthread_mutex_lock(&g_lock);
+  const bool started = std::exchange(g_started, false);
+  g_stopping = true;
+  pthread_cond_signal(&g_wake);
+  pthread_mutex_unlock(&g_lock);
+  if (started) {
+    pthread_join(g_thread, nullptr);
+    --sys::own_threads;
+  }
+  g_stopping = false;
+  g_nonblocking.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace stretto::mpi

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collectives with requests: any order of posts and waits, beside blocking calls, messages and threads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness import per_rank_script
+
+ON = {"STRETTO_NONBLOCKING": "on"}
+
+
+def _run(mpi, run_mpi, build_program, np, *what, env=ON, **options):
+    program = build_program(mpi, "nonblocking.c", flags=("-pthread",))
+    job = run_mpi(mpi, np, [*options.pop("before", ()), program, *what], env=env, **options).ok()
+    results = job.results()
+    assert len(results) == np and not any(r["wrong"] for r in results), job.describe()
+    return job
+
+
+def _by_schedule(report):
+    """How many calls of rank 0 went by schedule: on one node, calls with requests alone."""
+    entry = next(e for e in json.loads(report.read_text())["per_rank"] if e["rank"] == 0)
+    calls = [c["calls"] for comm in [*entry["communicators"], *entry["freed"]] for c in comm["collectives"].values()]
+    return sum(c.get("schedule", 0) for c in calls)
+
+
+@pytest.mark.parametrize(
+    ("np", "seed"), [(2, 1), (3, 2), pytest.param(5, 3, marks=pytest.mark.long), (8, 4)], ids=lambda v: str(v)
+)
+def test_random_calls(mpi, run_mpi, build_program, tmp_path, long_mode, np, seed):
+    report = tmp_path / "stats.json"
+    count = 2000 if long_mode else 200
+    env = ON | {"STRETTO_STATS": f"json:{report}"}
+    _run(mpi, run_mpi, build_program, np, "random", seed, count, env=env, timeout=600 if long_mode else 60)
+    assert _by_schedule(report) > count / 2
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("what", ["ahead", "held", "freed", "errors"])
+@pytest.mark.parametrize("np", [3, pytest.param(5, marks=pytest.mark.long)])
+def test_what_mpi_promises(mpi, run_mpi, build_program, what, np):
+    _run(mpi, run_mpi, build_program, np, what)
+
+
+@pytest.mark.few
+def test_two_threads(mpi, run_mpi, build_program):
+    _run(mpi, run_mpi, build_program, 3, "threads", 200)
+
+
+@pytest.mark.one_mpi
+@pytest.mark.parametrize("other", ["off", "auto"])
+def test_off_on_one_rank_is_off_on_all(mpi, run_mpi, build_program, tmp_path, other):
+    report = tmp_path / "stats.json"
+    script = per_rank_script(tmp_path, {1: {"STRETTO_NONBLOCKING": other}})
+    env = ON | {"STRETTO_STATS": f"json:{report}"}
+    _run(mpi, run_mpi, build_program, 3, "random", 5, 60, env=env, before=[script])
+    if other == "off":
+        assert _by_schedule(report) == 0
