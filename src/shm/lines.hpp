@@ -41,8 +41,8 @@
 // release, the instance of its block in `channel_opened` [Team::open]. The reader looks there while
 // it knows no ring [InQueue::open]. It never looks at a place without memory: that would take
 // memory as well, or end the process. A later owner of the block has another instance, so its
-// channel is not taken for ours. Without memory the writer's call fails, and `channel_failed` says so to the
-// reader, whose call then fails as well.
+// channel is not taken for ours. Without memory the writer's call fails. `channel_failed` says so
+// to the reader, whose call then fails as well.
 //
 // Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
 // records as it has. If the readers are long in coming, and the message lies in records, the writer
