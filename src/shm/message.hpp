@@ -39,7 +39,10 @@ class Call {
   [[nodiscard]] Team& team() const { return *team_; }
   void turn_to(Team& team) { team_ = &team; }
   // The program does not wait for this call: it takes its lanes from those apart (lane.hpp).
-  void stay_apart() { apart_ = true; }
+  void stay_apart() {
+    apart_ = true;
+    whole_.stay_apart();
+  }
   // The communicator's team.
   [[nodiscard]] Team& whole() const { return whole_; }
   [[nodiscard]] std::uint64_t tag() const { return tag_; }

@@ -38,8 +38,8 @@ MessageStates::Head* MessageStates::make(int size, bool serial) {
   return head;
 }
 
-MessageState* MessageStates::borrow(int size) {
-  const bool serial = !concurrent_.load(std::memory_order_relaxed);
+MessageState* MessageStates::borrow(int size, bool apart) {
+  const bool serial = !apart && !concurrent_.load(std::memory_order_relaxed);
   if (!serial) pthread_mutex_lock(&lock_);
   Head* head = take_from(serial ? serial_ : shared_, size);
   if (!serial) pthread_mutex_unlock(&lock_);

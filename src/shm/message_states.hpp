@@ -24,8 +24,9 @@ class MessageStates {
   MessageStates& operator=(const MessageStates&) = delete;
 
   void set_concurrent(bool concurrent) { concurrent_.store(concurrent, std::memory_order_relaxed); }
-  // For a team of `size` members, with all messages done. Null: there is no memory.
-  MessageState* borrow(int size);
+  // For a team of `size` members, with all messages done. `apart`: another thread may be in a call
+  // all the same. Null: there is no memory.
+  MessageState* borrow(int size, bool apart);
   // `clean`: all its messages are done.
   void give_back(MessageState* states, bool clean);
 

@@ -58,7 +58,7 @@ bool Team::allocate(int rank, int size, Lanes* lanes) {
   for (int r = 0; r < size; ++r) new (members_ + r) Member;
   stop_single_copy();
   // Later there are some to borrow, unless several threads call at the same time.
-  states_ = lanes_->states().borrow(size_);
+  states_ = lanes_->states().borrow(size_, false);
   if (states_ == nullptr) return false;
   give_back(true);
   return true;
@@ -66,7 +66,7 @@ bool Team::allocate(int rank, int size, Lanes* lanes) {
 
 // A rank that has begun a call cannot go on without these few kilobytes.
 void Team::borrow_states() const {
-  states_ = lanes_->states().borrow(size_);
+  states_ = lanes_->states().borrow(size_, apart_);
   if (states_ == nullptr) std::abort();
 }
 

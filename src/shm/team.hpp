@@ -108,6 +108,8 @@ class Team {
     const Member& m = members_[rank];
     return m.channels != nullptr || m.ack->channel_opened.load_acquire() == m.instance ? &channel(rank) : nullptr;
   }
+  // Its calls are made beside those of other teams, by another thread (Call::stay_apart).
+  void stay_apart() { apart_ = true; }
   // Of the messages of the call that this rank is in; give_states_back() ends that.
   [[nodiscard]] MessageState* states() const {
     if (states_ == nullptr) [[unlikely]]
@@ -366,6 +368,7 @@ class Team {
   OutQueue board_;
   Member* members_ = nullptr;
   mutable MessageState* states_ = nullptr;
+  bool apart_ = false;
   char* scratch_ = nullptr;
 };
 
