@@ -173,6 +173,7 @@ void reap(Process& process) {
   while (*link) {
     Comm* comm = *link;
     if (comm->block_offset != 0 && comm->team->drained()) {
+      process.segment.ledger().departures.add(comm->team->generation(), comm->team->calls());
       comm->team->leave();
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });

@@ -3,6 +3,7 @@
 
 #include "base/log.hpp"
 #include "shm/message.hpp"
+#include "shm/segment.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::shm {
@@ -52,11 +53,16 @@ Place where(const Team& team, int peer) {
   const std::uint64_t call = line.call.load_acquire();
   const std::uint64_t generation = line.generation.load_acquire();  // loaded last: see lines.hpp
   const bool freed = generation == ~team.generation();
+  if (!freed && generation != team.generation()) {
+    std::uint64_t calls = 0;
+    const bool told = Segment::ledger_beside(team.member(peer).notes()).departures.find(team.generation(), &calls);
+    return {calls, calls, 0, true, told};
+  }
   const std::uint64_t begun = call >> 8;
   return {begun, (call & ProgressLine::kEnded) != 0 ? begun : begun - 1,
           static_cast<unsigned>(call & ProgressLine::kPlace),
           freed || team.has_retired(peer),  // it may keep its block for a while
-          freed || generation == team.generation()};
+          true};
 }
 
 std::uint64_t left_over(Team& whole, std::uint64_t number, int* rank) {

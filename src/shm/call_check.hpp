@@ -63,7 +63,7 @@ struct Place {
   std::uint64_t begun, ended;
   unsigned note;  // of the call that it has begun
   bool freed;     // it has left the team
-  bool known;     // false: it left long ago
+  bool known;     // false: it has left, and many others since
 };
 [[nodiscard]] Place where(const Team& team, int peer);
 

@@ -50,9 +50,39 @@ struct alignas(kLineBytes) Activity {
   Atomic<std::uint64_t> blocks_end;  // the control lines lie below
 };
 
+// The communicators that this process has left last, whose blocks may serve others. So a peer that
+// waits there learns that this rank will not come. Written under the process's lock.
+struct Departures {
+  static constexpr unsigned kKept = 16;
+  struct {
+    Atomic<std::uint64_t> generation;  // 0: none, or it is being written
+    Atomic<std::uint64_t> calls;       // that this rank had made there
+  } of[kKept];
+  Atomic<std::uint64_t> count;
+
+  void add(std::uint64_t generation, std::uint64_t calls) {
+    const std::uint64_t number = count.load_relaxed();
+    auto& place = of[number % kKept];
+    place.generation.store_release(0);
+    place.calls.store_release(calls);
+    place.generation.store_release(generation);  // pairs with find
+    count.store_release(number + 1);
+  }
+  // The generation is loaded before and after: another may have taken its place.
+  [[nodiscard]] bool find(std::uint64_t generation, std::uint64_t* calls) const {
+    for (const auto& place : of) {
+      if (place.generation.load_acquire() != generation) continue;
+      *calls = place.calls.load_acquire();
+      if (place.generation.load_acquire() == generation) return true;
+    }
+    return false;
+  }
+};
+
 struct Ledger {
   Activity activity;
   Tally of[kCollectives];
+  Departures departures;
 };
 
 }  // namespace stretto::shm

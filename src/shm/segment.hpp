@@ -65,6 +65,9 @@ class Segment {
   [[nodiscard]] DeferredNotes& deferred() const { return *reinterpret_cast<DeferredNotes*>(base_ + kDeferredOffset); }
   [[nodiscard]] CallSites& call_sites() const { return *reinterpret_cast<CallSites*>(base_ + kCallSitesOffset); }
   // Of the segment that has these notes.
+  [[nodiscard]] static const Ledger& ledger_beside(const Note* notes) {
+    return *reinterpret_cast<const Ledger*>(reinterpret_cast<const char*>(notes) + (kLedgerOffset - kNotesOffset));
+  }
   [[nodiscard]] static const DeferredNotes& deferred_beside(const Note* notes) {
     return *reinterpret_cast<const DeferredNotes*>(reinterpret_cast<const char*>(notes) +
                                                    (kDeferredOffset - kNotesOffset));
