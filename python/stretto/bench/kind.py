@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import statistics
 import subprocess
 import tempfile
@@ -79,7 +80,7 @@ def measure(request: Request, mpi: Mpi) -> list[Row]:
     return [
         {"ranks": np, "pattern": pattern, "bytes": length}
         | {f"{name}_us": statistics.median(found) for name, found in of_call.items()}
-        | {f"{name}_ratio": statistics.median(a / b for a, b in zip(of_call[name], of_call["mpi"], strict=True))
+        | {f"{name}_ratio": statistics.median(map(operator.truediv, of_call[name], of_call["mpi"]))
            for name in ("off", "auto")}
         for (np, pattern, length), of_call in times.items()
     ]  # fmt: skip
