@@ -8,28 +8,21 @@
 // De Sensi et al. 2025 (arXiv 2508.17311).
 #include "coll/algorithms.hpp"
 #include "coll/phase/bine_ranges.hpp"
+#include "coll/phase/folded.hpp"
 
 namespace stretto::coll {
 
 void allgather_bine(Builder& b, const Call& call) {
   const Group& group = call.group;
-  const Fold fold(group.size);
-  const int other = fold.partner(group.me);
-  const int partner = group.rank(other);
-  if (fold.outside(group.me)) {
-    b.send(partner, call.in);
-    b.recv(partner, call.outs.all());
-    return;
-  }
-  b.copy(call.in, call.outs.at(group.me));
-  if (fold.paired(group.me)) b.recv(partner, call.outs.at(other));
-  const BineRanges ranges(fold, fold.number(group.me));
-  for (int round = 0; round < fold.rounds(); ++round) {
-    const int peer = group.rank(fold.member(ranges.partner(round)));
-    ranges.each_piece(call.outs, fold.number(group.me), round, [&](Slice piece) { b.send(peer, piece); });
-    ranges.each_piece(call.outs, ranges.partner(round), round, [&](Slice piece) { b.recv(peer, piece); });
-  }
-  if (fold.paired(group.me)) b.send(partner, call.outs.all());
+  allgather_folded(b, call, [&](const Fold& fold) {
+    const int number = fold.number(group.me);
+    const BineRanges ranges(fold, number);
+    for (int round = 0; round < fold.rounds(); ++round) {
+      const int peer = group.rank(fold.member(ranges.partner(round)));
+      ranges.each_piece(call.outs, number, round, [&](Slice piece) { b.send(peer, piece); });
+      ranges.each_piece(call.outs, ranges.partner(round), round, [&](Slice piece) { b.recv(peer, piece); });
+    }
+  });
 }
 
 }  // namespace stretto::coll

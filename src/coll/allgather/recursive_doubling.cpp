@@ -8,33 +8,24 @@
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"
-#include "coll/shape/fold.hpp"
+#include "coll/phase/folded.hpp"
 
 namespace stretto::coll {
 
 void allgather_recursive_doubling(Builder& b, const Call& call) {
   const Group& group = call.group;
-  const Fold fold(group.size);
-  const int other = fold.partner(group.me);
-  const int partner = group.rank(other);
-  if (fold.outside(group.me)) {
-    b.send(partner, call.in);
-    b.recv(partner, call.outs.all());
-    return;
-  }
-  b.copy(call.in, call.outs.at(group.me));
-  if (fold.paired(group.me)) b.recv(partner, call.outs.at(other));
-  const int number = fold.number(group.me);
-  const auto parts = [&](int first, int count) {
-    return call.outs.range(fold.first(first), fold.first(first + count));
-  };
-  for (int count = 1; count < fold.core; count *= 2) {
-    const int mine = number & ~(count - 1);
-    const int peer = group.rank(fold.member(number ^ count));
-    b.send(peer, parts(mine, count));
-    b.recv(peer, parts(mine ^ count, count));
-  }
-  if (fold.paired(group.me)) b.send(partner, call.outs.all());
+  allgather_folded(b, call, [&](const Fold& fold) {
+    const int number = fold.number(group.me);
+    const auto parts = [&](int first, int count) {
+      return call.outs.range(fold.first(first), fold.first(first + count));
+    };
+    for (int count = 1; count < fold.core; count *= 2) {
+      const int mine = number & ~(count - 1);
+      const int peer = group.rank(fold.member(number ^ count));
+      b.send(peer, parts(mine, count));
+      b.recv(peer, parts(mine ^ count, count));
+    }
+  });
 }
 
 }  // namespace stretto::coll

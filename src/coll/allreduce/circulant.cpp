@@ -8,17 +8,12 @@
 //
 // Traeff 2024 (arXiv 2410.14234).
 #include "coll/algorithms.hpp"
+#include "coll/phase/by_parts.hpp"
 
 namespace stretto::coll {
 
 void allreduce_circulant(Builder& b, const Call& call) {
-  Call inner = call;
-  inner.ins = Parts::deal(call.in, call.group.size);
-  inner.outs = Parts::deal(call.out, call.group.size);
-  inner.out = inner.outs.at(call.group.me);
-  reduce_scatter_circulant(b, inner);
-  inner.in = inner.out;
-  allgather_bruck(b, inner);
+  allreduce_by_parts(b, call, reduce_scatter_circulant, allgather_bruck);
 }
 
 }  // namespace stretto::coll

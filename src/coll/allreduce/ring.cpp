@@ -8,17 +8,10 @@
 //
 // Patarasuk, Yuan 2009.
 #include "coll/algorithms.hpp"
+#include "coll/phase/by_parts.hpp"
 
 namespace stretto::coll {
 
-void allreduce_ring(Builder& b, const Call& call) {
-  Call inner = call;
-  inner.ins = Parts::deal(call.in, call.group.size);
-  inner.outs = Parts::deal(call.out, call.group.size);
-  inner.out = inner.outs.at(call.group.me);
-  reduce_scatter_ring(b, inner);
-  inner.in = inner.out;
-  allgather_ring(b, inner);
-}
+void allreduce_ring(Builder& b, const Call& call) { allreduce_by_parts(b, call, reduce_scatter_ring, allgather_ring); }
 
 }  // namespace stretto::coll

@@ -8,43 +8,27 @@
 // De Sensi et al. 2025 (arXiv 2508.17311).
 #include "coll/algorithms.hpp"
 #include "coll/phase/bine_ranges.hpp"
+#include "coll/phase/folded.hpp"
 
 namespace stretto::coll {
 
 void reduce_scatter_bine(Builder& b, const Call& call) {
   const Group& group = call.group;
-  const Fold fold(group.size);
-  const int partner = group.rank(fold.partner(group.me));
-  if (fold.outside(group.me)) {
-    b.send(partner, call.ins.all());
-    b.recv(partner, call.out);
-    return;
-  }
-  if (fold.core == 1) {
-    b.copy(call.ins.all(), call.out);
-    return;
-  }
-  const bool paired = fold.paired(group.me);
-  const Parts work = call.ins.moved_to(b.scratch(call.ins.total()));
-  bool summed = paired;
-  if (paired) b.recv_reduce(partner, call.ins.all(), work.all(), sched::Side::left);
-  const auto sum = [&](Slice of) {
-    return summed ? of : Slice{call.ins.buffer, call.ins.offset + (of.offset - work.offset), of.length};
-  };
-  const int number = fold.number(group.me);
-  const BineRanges ranges(fold, number);
-  for (int round = fold.rounds() - 1; round >= 0; --round, summed = true) {
-    const int peer = group.rank(fold.member(ranges.partner(round)));
-    const bool last = round == 0 && !paired;
-    ranges.each_piece(work, ranges.partner(round), round, [&](Slice piece) { b.send(peer, sum(piece)); });
-    ranges.each_piece(work, number, round, [&](Slice piece) {
-      b.recv_reduce(peer, sum(piece), last ? call.out : piece, sched::Side::left);
-    });
-  }
-  if (paired) {
-    b.send(partner, work.at(fold.partner(group.me)));
-    b.copy(work.at(group.me), call.out);
-  }
+  reduce_scatter_folded(b, call, [&](const Fold& fold, const Parts& work, bool summed) {
+    const auto sum = [&](Slice of) {
+      return summed ? of : Slice{call.ins.buffer, call.ins.offset + (of.offset - work.offset), of.length};
+    };
+    const int number = fold.number(group.me);
+    const BineRanges ranges(fold, number);
+    for (int round = fold.rounds() - 1; round >= 0; --round, summed = true) {
+      const int peer = group.rank(fold.member(ranges.partner(round)));
+      const bool last = round == 0 && !fold.paired(group.me);
+      ranges.each_piece(work, ranges.partner(round), round, [&](Slice piece) { b.send(peer, sum(piece)); });
+      ranges.each_piece(work, number, round, [&](Slice piece) {
+        b.recv_reduce(peer, sum(piece), last ? call.out : piece, sched::Side::left);
+      });
+    }
+  });
 }
 
 }  // namespace stretto::coll

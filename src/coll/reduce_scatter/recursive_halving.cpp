@@ -8,51 +8,32 @@
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"
-#include "coll/shape/fold.hpp"
+#include "coll/phase/folded.hpp"
 
 namespace stretto::coll {
 
 void reduce_scatter_recursive_halving(Builder& b, const Call& call) {
   const Group& group = call.group;
-  const Fold fold(group.size);
-  const int partner = group.rank(fold.partner(group.me));
-  if (fold.outside(group.me)) {
-    b.send(partner, call.ins.all());
-    b.recv(partner, call.out);
-    return;
-  }
-  const bool paired = fold.paired(group.me);
-  if (fold.core == 1) {
-    b.copy(call.ins.all(), call.out);
-    return;
-  }
-  Parts sums = call.ins;
-  const Parts work = call.ins.moved_to(b.scratch(call.ins.total()));
-  if (paired) {
-    b.recv_reduce(partner, sums.all(), work.all(), sched::Side::left);
-    sums = work;
-  }
-  const int number = fold.number(group.me);
-  const auto parts = [&](const Parts& of, int first, int last) {
-    return of.range(fold.first(first), fold.first(last));
-  };
-  int first = 0;
-  for (int half = fold.core / 2; half > 0; half /= 2) {
-    const bool upper = number >= first + half;
-    const int keep = upper ? first + half : first;
-    const int give = upper ? first : first + half;
-    const int peer = group.rank(fold.member(upper ? number - half : number + half));
-    b.send(peer, parts(sums, give, give + half));
-    const bool last = half == 1 && !paired;
-    b.recv_reduce(peer, parts(sums, keep, keep + half), last ? call.out : parts(work, keep, keep + half),
-                  upper ? sched::Side::left : sched::Side::right);
-    sums = work;
-    first = keep;
-  }
-  if (paired) {
-    b.send(partner, work.at(fold.partner(group.me)));
-    b.copy(work.at(group.me), call.out);
-  }
+  reduce_scatter_folded(b, call, [&](const Fold& fold, const Parts& work, bool summed) {
+    Parts sums = summed ? work : call.ins;
+    const int number = fold.number(group.me);
+    const auto parts = [&](const Parts& of, int first, int last) {
+      return of.range(fold.first(first), fold.first(last));
+    };
+    int first = 0;
+    for (int half = fold.core / 2; half > 0; half /= 2) {
+      const bool upper = number >= first + half;
+      const int keep = upper ? first + half : first;
+      const int give = upper ? first : first + half;
+      const int peer = group.rank(fold.member(upper ? number - half : number + half));
+      b.send(peer, parts(sums, give, give + half));
+      const bool last = half == 1 && !fold.paired(group.me);
+      b.recv_reduce(peer, parts(sums, keep, keep + half), last ? call.out : parts(work, keep, keep + half),
+                    upper ? sched::Side::left : sched::Side::right);
+      sums = work;
+      first = keep;
+    }
+  });
 }
 
 }  // namespace stretto::coll
