@@ -113,9 +113,9 @@ void Outgoing::next_refuser(Call& call) {
 }
 
 bool Outgoing::repeat(Call& call) {
-  if (!publish(call, call.team().to(refuser_), lane(call) != nullptr)) return false;
+  const bool moved = publish(call, call.team().to(refuser_), lane(call) != nullptr);
   if (done_) next_refuser(call);
-  return true;
+  return moved;
 }
 
 // Slot first, record last. Readers poll the record's line, and the first store to the record takes
