@@ -133,9 +133,7 @@ class Agreement {
   Hello mine_{};
   Hello* all_ = nullptr;
   std::uint32_t* words_ = nullptr;  // in the same memory, behind `all_`
-  std::uint64_t channels_offset_ = 0;
   Comm* comm_ = nullptr;
-  bool crowded_ = false;
   int letters_ = 0;            // how many have come, or cannot come
   bool no_room_ = false;       // the allowed address space has no room for a peer's memory
   bool out_of_reach_ = false;  // this member cannot get a peer's memory by mail, or cannot map it

@@ -97,8 +97,8 @@ void Agreement::prepare() {
   void* const memory = std::malloc(sizeof(Comm));
   if (memory) comm_ = new (memory) Comm;
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
-  channels_offset_ = mine_.block_offset == 0 ? 0 : process_.segment.place_allocate(layout.channels_bytes());
-  const bool reserved = channels_offset_ != 0 && reserve_tiers();
+  if (mine_.block_offset != 0) comm_->channels_offset = process_.segment.place_allocate(layout.channels_bytes());
+  const bool reserved = mine_.block_offset != 0 && comm_->channels_offset != 0 && reserve_tiers();
   const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
   mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;
   // Members of earlier agreements have mapped less of the segment.
@@ -107,7 +107,6 @@ void Agreement::prepare() {
   if (reserved) {
     comm_->process = &process_;
     comm_->block_offset = mine_.block_offset;
-    comm_->channels_offset = channels_offset_;
     char* const block = process_.segment.base() + mine_.block_offset;
     comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, block, &process_.lanes);
   }

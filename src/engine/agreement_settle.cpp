@@ -50,20 +50,21 @@ void Agreement::settle() {
     if (all_[r].check > check) check = all_[r].check;
     if (all_[r].slot_bytes < slot_bytes) slot_bytes = all_[r].slot_bytes;
   }
-  comm_->crowded = crowded_ = is_crowded(all_, bootstrap_.size);
+  comm_->crowded = is_crowded(all_, bootstrap_.size);
   shm::Fragments fragments = all_[0].fragments;
   const auto slot = static_cast<std::uint32_t>(slot_bytes);
-  if (crowded_) {
+  if (comm_->crowded) {
     // No reader copies out while the writer copies in, so shorter pieces would only cost turns.
     fragments.least = fragments.most = slot;
   } else if (fragments.most > slot) {
     fragments.most = slot;
   }
-  comm_->team->settle(all_[0].instance, wait_policy(process_, crowded_), fragments);
+  comm_->team->settle(all_[0].instance, wait_policy(process_, comm_->crowded), fragments);
   comm_->announced_bytes = mine_.segment_bytes;
   comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, comm_->channels_offset, back_ring});
   comm_->team->far_from(far_from_ns(process_.settings.streaming));
-  comm_->team->store_past_from(past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, crowded_));
+  comm_->team->store_past_from(
+      past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, comm_->crowded));
   if (comm_->collectives == 0) return;
   comm_->team->set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;
@@ -83,7 +84,7 @@ void Agreement::connect() {
   if (is_listed(*comm_)) list(*comm_);
   comm_->team->refuse(refusal_);
   if (!all_read_all_) return;
-  comm_->team->set_single_copy_from(single_copy_from(process_.settings.single_copy, bootstrap_.size, crowded_));
+  comm_->team->set_single_copy_from(single_copy_from(process_.settings.single_copy, bootstrap_.size, comm_->crowded));
 }
 
 }  // namespace stretto::engine

@@ -15,7 +15,7 @@ void Agreement::find_tiers() {
   Array<topo::Binding> bindings;
   int most_members = topo::Tier::kMostRanks;
   for (int r = 0; r < bootstrap_.size; ++r) {
-    if (all_[r].tier_offsets[0] == 0 || (crowded_ && all_[r].tiers_wanted == 0)) return;
+    if (all_[r].tier_offsets[0] == 0 || (comm_->crowded && all_[r].tiers_wanted == 0)) return;
     most_members = std::min(most_members, all_[r].tier_members);
     bindings.push(all_[r].binding);
   }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/locked.hpp"
 #include "mpi/comm_agreement.hpp"
 #include "mpi/freeing.hpp"
 #include "mpi/lifecycle.hpp"
@@ -27,21 +28,13 @@ constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit State* g_buckets[kBuckets] = {};
 constinit std::uint64_t g_serial = 0;
 
-class Locked {
- public:
-  Locked() { pthread_mutex_lock(&g_lock); }
-  ~Locked() { pthread_mutex_unlock(&g_lock); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-};
-
 unsigned bucket_of(MPI_Comm comm) {
   const auto bits = (std::uintptr_t)comm;
   return static_cast<unsigned>((bits ^ bits >> 5 ^ bits >> 13) % kBuckets);
 }
 
 State* find(MPI_Comm comm) {
-  const Locked locked;
+  const Locked locked(g_lock);
   State* state = g_buckets[bucket_of(comm)];
   while (state != nullptr && state->handle != comm) state = state->next;
   return state;
@@ -63,7 +56,7 @@ void unlink(State* state) {
 int on_delete(MPI_Comm, int, void* value, void*) {
   auto* const state = static_cast<State*>(value);
   {
-    const Locked locked;
+    const Locked locked(g_lock);
     unlink(state);
     stats_fold(*state);
     g_epoch.fetch_add(1, std::memory_order_relaxed);
@@ -104,7 +97,7 @@ State* create(MPI_Comm comm, Collective collective) {
   state->agreed = decide_alone(*state, inter != 0);
   if (!state->agreed) decline(*state, "left to the MPI until it is used more");
   {
-    const Locked locked;
+    const Locked locked(g_lock);
     state->serial = g_serial++;
     state->next = g_buckets[bucket_of(comm)];
     g_buckets[bucket_of(comm)] = state;
@@ -144,7 +137,7 @@ State* state_find_or_create(MPI_Comm comm, Collective collective) {
 }
 
 void communicators_each(void (*each)(void* context, const State& state), void* context) {
-  const Locked locked;
+  const Locked locked(g_lock);
   for (State* state : g_buckets) {
     for (; state != nullptr; state = state->next) each(context, *state);
   }
@@ -162,7 +155,7 @@ void communicator_forget(MPI_Comm comm) {
 void communicators_stop() {
   const ProcessLock alive;
   {
-    const Locked locked;
+    const Locked locked(g_lock);
     for (State* state : g_buckets) {
       for (; state != nullptr; state = state->next) {
         engine::comm_free(state->engine);

@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 
+#include "base/locked.hpp"
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "mpi/nonblocking.hpp"
@@ -33,14 +34,6 @@ constinit std::uint32_t g_running = 0;  // calls that have not ended
 constinit bool g_started = false, g_stopping = false, g_parked = false;
 pthread_t g_thread;
 
-class Locked {
- public:
-  Locked() { pthread_mutex_lock(&g_lock); }
-  ~Locked() { pthread_mutex_unlock(&g_lock); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-};
-
 // The lock is held.
 bool advance(Nonblocking& on) {
   const bool moved = on.queue.advance();
@@ -61,7 +54,7 @@ bool advance_all() {
 }
 
 Posted* next_ended() {
-  const Locked locked;
+  const Locked locked(g_lock);
   auto* const posted = static_cast<Posted*>(g_ended);
   if (posted != nullptr) g_ended = posted->next;
   return posted;
@@ -129,13 +122,13 @@ void start_thread() {
 }  // namespace
 
 void requests_add(Nonblocking& nonblocking) {
-  const Locked locked;
+  const Locked locked(g_lock);
   nonblocking.next = g_all;
   g_all = &nonblocking;
 }
 
 bool requests_release(Nonblocking& nonblocking) {
-  const Locked locked;
+  const Locked locked(g_lock);
   if (--nonblocking.users != 0) return false;
   Nonblocking** link = &g_all;
   while (*link != &nonblocking) link = &(*link)->next;
@@ -145,7 +138,7 @@ bool requests_release(Nonblocking& nonblocking) {
 
 void requests_post(Posted& posted) {
   {
-    const Locked locked;
+    const Locked locked(g_lock);
     g_own_requests.fetch_add(1, std::memory_order_relaxed);
     g_running++;
     posted.on.users++;
