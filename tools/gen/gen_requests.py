@@ -4,29 +4,10 @@
 from __future__ import annotations
 
 from gen_api import Parameter
+from stretto.core.arguments import COLLECTIVES
 
 # The blocking function of ours that each of them calls with its request.
-SERVED = {
-    f"I{name}": name
-    for name in (
-        "barrier",
-        "bcast",
-        "gather",
-        "gatherv",
-        "scatter",
-        "scatterv",
-        "allgather",
-        "allgatherv",
-        "alltoall",
-        "alltoallv",
-        "reduce",
-        "allreduce",
-        "reduce_scatter",
-        "reduce_scatter_block",
-        "scan",
-        "exscan",
-    )
-}
+SERVED = {f"I{name}": name for name in COLLECTIVES if name != "alltoallw"}
 
 
 def function(entry: str, name: str, parameters: tuple[Parameter, ...], large: bool) -> list[str]:

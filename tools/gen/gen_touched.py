@@ -10,6 +10,7 @@ import re
 
 import gen_api
 from gen_api import Parameter
+from stretto.core.arguments import COLLECTIVES
 
 # They take no buffer, but use the one of a request that was made before.
 STARTING = ("Start", "Startall", "Pready", "Pready_range", "Pready_list")
@@ -26,10 +27,7 @@ EXCEPTIONS = {
     "Psend_init": _STARTED,
     "Precv_init": _STARTED,
 }
-_COLLECTIVES = (
-    "allgather|allgatherv|allreduce|alltoall|alltoallv|alltoallw|bcast|exscan|gather|gatherv|reduce|reduce_scatter"
-    "|reduce_scatter_block|scan|scatter|scatterv"
-)
+_COLLECTIVES = "|".join(name for name in COLLECTIVES if name != "barrier")
 # Buffers with so many elements for each rank, by collective and name.
 _PER_RANK = {
     ("gather", "recvbuf"),
