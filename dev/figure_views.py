@@ -369,38 +369,39 @@ def predict_times(doc: Doc) -> Lines:
     return table(("ranks", "bytes", *names), rows)
 
 
-@view("stretto.model.predict")
-def predict_crossings(doc: Doc) -> Lines:
-    """What leaves the domains of each level."""
-    levels = [crossed["level"] for crossed in doc["predictions"][0]["crossed"]]
+def predictions_by_level(doc: Doc, key: str, title: str, cell: Callable[[Doc, Doc], str]) -> Lines:
+    """One row for each prediction, one column for each level of which it says something under `key`."""
     rows = [
         (
             str(p["ranks"]),
             size(p["bytes"]),
             p["algorithm"],
             model_time(p["time"], doc),
-            *(f"{crossed['messages']}, {crossed['bytes'] / p['bytes']:.1f} vectors" for crossed in p["crossed"]),
+            *(cell(said, p) for said in p[key]),
         )
         for p in doc["predictions"]
     ]
-    return table(("ranks", "bytes", "algorithm", "time", *(f"leave a {level}" for level in levels)), rows)
+    levels = [said["level"] for said in doc["predictions"][0][key]]
+    return table(("ranks", "bytes", "algorithm", "time", *(f"{title} {level}" for level in levels)), rows)
+
+
+@view("stretto.model.predict")
+def predict_crossings(doc: Doc) -> Lines:
+    """What leaves the domains of each level."""
+    return predictions_by_level(
+        doc,
+        "crossed",
+        "leave a",
+        lambda crossed, p: f"{crossed['messages']}, {crossed['bytes'] / p['bytes']:.1f} vectors",
+    )
 
 
 @view("stretto.model.predict")
 def predict_posted(doc: Doc) -> Lines:
     """How much is on its way to one rank or domain at a time."""
-    rows = [
-        (
-            str(p["ranks"]),
-            size(p["bytes"]),
-            p["algorithm"],
-            model_time(p["time"], doc),
-            *(f"{some['messages']} of {size(p['bytes'])}" for some in p["posted"]),
-        )
-        for p in doc["predictions"]
-    ]
-    places = [some["level"] for some in doc["predictions"][0]["posted"]]
-    return table(("ranks", "bytes", "algorithm", "time", *(f"at once to a {name}" for name in places)), rows)
+    return predictions_by_level(
+        doc, "posted", "at once to a", lambda some, p: f"{some['messages']} of {size(p['bytes'])}"
+    )
 
 
 # ---- stretto cluster simulate --------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import operator
 import statistics
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +15,10 @@ from rich.table import Table
 from stretto.bench import program
 from stretto.bench.program import Row
 from stretto.bench.provenance import provenance
-from stretto.core.console import fail, note, out, working
+from stretto.core.console import note, out
 from stretto.core.units import format_size
-from stretto.mpi import Mpi, environments, launching
-from stretto.native import programs
-from stretto.native.build import BuildError, library_for
+from stretto.mpi import Mpi, environments
+from stretto.native.build import library_for
 
 # What takes turns: without the library, with it but no kind waiting, with it as a user gets it.
 CONTENDERS: dict[str, dict[str, str] | None] = {"mpi": None, "off": {"STRETTO_KIND": "off"}, "auto": {}}
@@ -38,37 +35,16 @@ class Request:
         return [str(self.budget), str(self.most_times)]
 
 
-def compile_kind(mpi: Mpi) -> Path:
-    try:
-        with working("building the measuring program"):
-            return programs.compiled(mpi, "kind")
-    except BuildError as error:
-        fail(f"the measuring program cannot be built\n{error}")
-
-
 def run(mpi: Mpi, np: int, argv: Sequence[str | Path], settings: dict[str, str] | None) -> list[Row]:
     """The rows of one job."""
     env = {} if settings is None else environments.rank_environment(library_for(mpi.abi), settings)
-    line = mpi.command(np, argv, env)
-    with tempfile.TemporaryFile("w+") as errors:
-        with launching.launched(
-            line,
-            env=environments.launching_environment(mpi),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        ) as process:
-            events = program.collect(process.stdout, lambda _: None)
-            process.wait(timeout=60)
-        errors.seek(0)
-        program.judge(line, events, process.returncode, errors.read())
+    events = program.run_job(mpi, mpi.command(np, argv, env), lambda _: None)
     return [event for event in events if event["event"] == "row"]
 
 
 def measure(request: Request, mpi: Mpi) -> list[Row]:
     """Medians of the runs, by ranks, pattern and length."""
-    argv = [compile_kind(mpi), *request.arguments()]
+    argv = [program.program(mpi, "kind"), *request.arguments()]
     times: dict[tuple[int, str, int], dict[str, list[float]]] = {}
     for turn in range(request.runs):
         for np in request.ranks:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,11 +23,9 @@ from stretto.bench.program import Row
 from stretto.bench.provenance import provenance
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
-from stretto.core.console import err, fail, note, out, working
+from stretto.core.console import err, fail, note, out
 from stretto.core.units import format_size, sizes_between
 from stretto.mpi import Mpi
-from stretto.native import programs
-from stretto.native.build import BuildError
 
 OPS = (
     "alltoall",
@@ -102,19 +99,11 @@ def _names(text: str, known: Sequence[str] | dict[str, str], what: str) -> tuple
 # ---- running -------------------------------------------------------------------------------------
 
 
-def compile_overlap(mpi: Mpi) -> Path:
-    try:
-        with working("building the measuring program"):
-            return programs.compiled(mpi, "overlap")
-    except BuildError as error:
-        fail(f"the measuring program cannot be built\n{error}")
-
-
 Runner = Callable[[str, list[str], dict[str, str]], Iterator[str]]  # map, arguments, variables -> lines
 
 
 def runner(cluster: Cluster, mpi: Mpi) -> Runner:
-    path = compile_overlap(mpi)
+    path = program.program(mpi, "overlap")
     ranks = cluster.plan.ranks
     return lambda where, words, env: jobs.lines(cluster, mpi, [path, *words], ranks, MAPS[where], PATIENCE_S, env)
 

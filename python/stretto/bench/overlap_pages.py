@@ -15,11 +15,9 @@ from stretto.bench.program import Row
 from stretto.bench.provenance import provenance
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
-from stretto.core.console import fail, out, working
+from stretto.core.console import out, working
 from stretto.mpi import Mpi, environments
 from stretto.mpi.environments import SERVED_AT_ONCE
-from stretto.native import programs
-from stretto.native.build import BuildError
 
 PATIENCE_S = 300  # until a job that prints nothing counts as hanging
 
@@ -34,19 +32,11 @@ class Request:
         return [str(self.mib), str(self.calls), str(self.repeat)]
 
 
-def compile_pages(mpi: Mpi) -> Path:
-    try:
-        with working("building the measuring program"):
-            return programs.compiled(mpi, "overlap_pages")
-    except BuildError as error:
-        fail(f"the measuring program cannot be built\n{error}")
-
-
 def measure(
     request: Request, cluster: Cluster, mpi: Mpi, libraries: dict[str, Path], options: dict[str, str]
 ) -> list[Row]:
     """The rows of each library, by turns."""
-    path = compile_pages(mpi)
+    path = program.program(mpi, "overlap_pages")
     measured: list[Row] = []
     for name, library in libraries.items():
         env = environments.rank_environment(library, {**SERVED_AT_ONCE, "STRETTO_OVERLAP": "on", **options})

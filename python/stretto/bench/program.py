@@ -25,10 +25,11 @@ from stretto.native.build import BuildError, library_for
 Row = dict[str, Any]
 
 
-def program(mpi: Mpi) -> Path:
+def program(mpi: Mpi, name: str = "collectives") -> Path:
+    """A program of bench/programs.toml, built if it is missing."""
     try:
         with working("building the measuring program"):
-            return programs.compiled(mpi, "collectives")
+            return programs.compiled(mpi, name)
     except BuildError as error:
         fail(f"the measuring program cannot be built\n{error}")
 
@@ -36,7 +37,11 @@ def program(mpi: Mpi) -> Path:
 def run_program(mpi: Mpi, np: int, request: Request, on_row: Callable[[Row], None]) -> list[Row]:
     """Runs the program once and returns its events, in order."""
     env = {} if request.off else environments.rank_environment(library_for(mpi.abi), SERVED_AT_ONCE)
-    line = mpi.command(np, [program(mpi), *request.arguments()], env)
+    return run_job(mpi, mpi.command(np, [program(mpi), *request.arguments()], env), on_row)
+
+
+def run_job(mpi: Mpi, line: Sequence[str], on_row: Callable[[Row], None]) -> list[Row]:
+    """Runs a command line that starts such a program, and returns its events, in order."""
     with tempfile.TemporaryFile("w+") as errors:
         with (
             suppress(subprocess.TimeoutExpired),
