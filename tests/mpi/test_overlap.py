@@ -19,8 +19,7 @@ def run(run_mpi, mpi, ranks, words, guard, wrapper, **options):
     return run_mpi(mpi, ranks, [*wrapper, *words], env=environment, timeout=120, **options)
 
 
-# Buffers that may return early, if their ranks come in time, and those that wait. The rest depends
-# on the machine.
+# Buffers that return early, and those that wait. The rest depends on the machine.
 DEFERRED = {"of bss", "of stack", "of dropped", "of freed", "of mergeable", "of huge pages"}
 WAITING = {"of data", "of private file", "of shared file", "of hugetlbfs", "of locked", "of pinned"}
 
@@ -31,7 +30,7 @@ def check(job, guard="auto") -> None:
     early = {r["case"] for r in results if r["early"]}
     one_thread = {"of thread stack"} if guard == "segv" else set()
     assert early.isdisjoint(WAITING | one_thread), job.describe()
-    assert early & DEFERRED, job.describe()
+    assert len(early & DEFERRED) >= 4, job.describe()
     assert [r["case"] for r in results if r["wrong"] != 0] == [], job.describe()
     assert sum(r["early"] for r in results) >= 4, job.describe()
 
