@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "mpi/entry.hpp"
+#include "mpi/host_waits.hpp"
 #include "mpi/touched.hpp"
 #include "mpi/waiting.hpp"
 
@@ -54,6 +55,21 @@ template <auto touched, auto waits>
   return more;
 }
 
+template <Entry entry, auto narrowed, class... Arguments>
+int call_host(const void* caller, Arguments... arguments) {
+  if (void* const function = host_entry_if_any(entry, caller)) return call(function, arguments...);
+  if constexpr (has_step<narrowed>)
+    return narrowed(arguments...);
+  else
+    entry_missing(entry);
+}
+
+// Functions in which the program waits. `drive_before` and those that are served do not wait.
+template <auto waits>
+inline constexpr bool is_waiting = std::is_pointer_v<std::remove_const_t<decltype(waits)>>;
+template <Entry entry>
+inline constinit HostWaits g_host_waits;
+
 template <Entry entry, auto touched, auto narrowed, auto waits, class... Arguments>
 [[gnu::cold, gnu::noinline]] int forward_slowly(const void* caller, Arguments... arguments) {
   if constexpr (has_step<touched>) {
@@ -61,13 +77,17 @@ template <Entry entry, auto touched, auto narrowed, auto waits, class... Argumen
   }
   if constexpr (has_step<waits>) {
     int code = 0;
-    if (step_needed<waits>() && may_serve(caller) && waits(&code, arguments...)) return code;
+    if (step_needed<waits>() && may_serve(caller)) {
+      if constexpr (is_waiting<waits>) {
+        if (host_may_wait() && !g_host_waits<entry>.hold_processor()) {
+          const HostWaits::Watched watched(g_host_waits<entry>);
+          return call_host<entry, narrowed>(caller, arguments...);
+        }
+      }
+      if (waits(&code, arguments...)) return code;
+    }
   }
-  if (void* const function = host_entry_if_any(entry, caller)) return call(function, arguments...);
-  if constexpr (has_step<narrowed>)
-    return narrowed(arguments...);
-  else
-    entry_missing(entry);
+  return call_host<entry, narrowed>(caller, arguments...);
 }
 
 template <Entry entry, auto touched, auto narrowed = nullptr, auto waits = nullptr, class... Arguments>

@@ -18,7 +18,7 @@
 
 namespace stretto::mpi {
 
-constinit std::atomic<bool> g_kind{false};
+constinit std::atomic<bool> g_kind{false}, g_host_may_wait{false};
 constinit shm::WaitPolicy g_wait_policy = {};
 constinit unsigned g_wait_looks = 1;
 
@@ -52,8 +52,9 @@ Load load_of_node() {
   return load;
 }
 
-// A host that yields itself is as kind in most waits, and its own calls cost less. What a test of a
-// host that reports failures (ULFM) says of a request whose peer has died is not what a wait says.
+// An Open MPI that yields is known before its first wait; of others each function is watched
+// (host_waits.hpp). What a test of a host that reports failures (ULFM) says of a request whose peer
+// has died is not what a wait says.
 bool decide(const Load& load) {
   switch (options().kind()) {
     case KindChoice::on: return true;
@@ -183,6 +184,7 @@ void waiting_begin() {
   const bool kind = decide(load);
   g_wait_looks = std::max(kTuning.kind_looks / vendor::poke_every(), 1u);
   g_wait_policy = policy_of(engine::wait_mode(options().wait(), load.crowded));
+  g_host_may_wait.store(options().kind() == KindChoice::automatic, std::memory_order_relaxed);
   g_kind.store(kind, std::memory_order_relaxed);
   if (world().rank != 0 || !options().explain()) return;
   log_explain("kind waiting: %s, %u ranks of this node, %u of %u processors%s", kind ? "on" : "off", load.ranks,

@@ -19,6 +19,10 @@ namespace stretto::mpi {
 
 extern constinit std::atomic<bool> g_kind;  // this rank waits kindly
 
+// The host may wait where it gives the processor away (host_waits.hpp).
+extern constinit std::atomic<bool> g_host_may_wait;
+inline bool host_may_wait() { return g_host_may_wait.load(std::memory_order_relaxed) && !own_requests_outstanding(); }
+
 inline bool waiting_needed() { return g_kind.load(std::memory_order_relaxed) || own_requests_outstanding(); }
 
 // At MPI_Init, when this rank knows its peers, and before the host ends.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "sys/detail.hpp"
@@ -11,6 +12,16 @@ std::uint64_t now_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+ThreadUse thread_use() {
+  rusage use{};
+  const detail::ErrnoKept kept;
+  (void)getrusage(RUSAGE_THREAD, &use);
+  const auto ns = [](const timeval& time) {
+    return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_usec) * 1000u;
+  };
+  return {ns(use.ru_utime) + ns(use.ru_stime), static_cast<std::uint64_t>(use.ru_nvcsw + use.ru_nivcsw)};
 }
 
 void thread_yield() { sched_yield(); }

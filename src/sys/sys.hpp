@@ -276,6 +276,12 @@ inline void fetch_to_write(const void* line) {
 #endif
 }
 #endif
+// What the calling thread has used since its start.
+struct ThreadUse {
+  std::uint64_t processor_ns = 0;
+  std::uint64_t switches = 0;  // how often it has left its processor
+};
+ThreadUse thread_use();
 void thread_yield();
 void nap_ns(std::uint64_t nanoseconds);  // a signal ends it early
 

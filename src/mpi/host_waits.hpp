@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether the host gives the processor away while it waits in one function of MPI.
+//
+// Some hosts do, in some functions: MPICH 5 in MPI_Recv, but not in MPI_Probe. There the host's own
+// call costs less than tests of Stretto's. So with more ranks than processors STRETTO_KIND=auto
+// first lets the host wait, and looks how much processor time the thread uses until it leaves the
+// processor. A host that spins keeps it for time slices, which are milliseconds. While nobody else
+// wants the processor, nothing is found out, and nothing is lost.
+//
+// Threads: several may wait in a function at once.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "sys/sys.hpp"
+
+namespace stretto::mpi {
+
+class HostWaits {
+ public:
+  // False as long as it is not known.
+  [[nodiscard]] bool hold_processor() const { return verdict_.load(std::memory_order_relaxed) == Verdict::hold; }
+
+  // The time of one call of the host's function.
+  class Watched {
+   public:
+    explicit Watched(HostWaits& waits);
+    ~Watched();
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+   private:
+    HostWaits* waits_;  // null: this call is not watched
+    std::uint64_t begin_ns_ = 0;
+    sys::ThreadUse begin_;
+  };
+
+  // Counts a call. Pure of the clock, for tests.
+  void add(std::uint64_t wall_ns, std::uint64_t used_ns, std::uint64_t switches);
+
+ private:
+  enum class Verdict : std::uint8_t { unknown, yield, hold };
+
+  bool watch_next();
+
+  std::atomic<Verdict> verdict_{Verdict::unknown};
+  std::atomic<std::uint32_t> calls_{0};
+  // Sums over the calls that were watched.
+  std::atomic<std::uint64_t> used_ns_{0}, lost_ns_{0}, switches_{0};
+};
+
+}  // namespace stretto::mpi

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which of the host's waits give the processor away, by what a thread has used and lost in them.
+#include "mpi/host_waits.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+
+using stretto::mpi::HostWaits;
+
+namespace {
+
+constexpr std::uint64_t kMicrosecond = 1000, kMillisecond = 1000 * kMicrosecond;
+
+TEST(HostWaits, NothingIsKnownWhileNobodyElseWantsTheProcessor) {
+  HostWaits waits;
+  for (int i = 0; i < 100; ++i) waits.add(kMillisecond, kMillisecond, 0);
+  EXPECT_FALSE(waits.hold_processor());
+}
+
+TEST(HostWaits, OneThatSpinsIsKnownAfterSomeTimeSlices) {
+  HostWaits waits;
+  waits.add(6 * kMillisecond, 3 * kMillisecond, 1);
+  EXPECT_FALSE(waits.hold_processor());
+  waits.add(6 * kMillisecond, 3 * kMillisecond, 1);
+  EXPECT_TRUE(waits.hold_processor());
+}
+
+TEST(HostWaits, OneThatSpinsForABitHoldsTheProcessor) {
+  HostWaits waits;
+  for (int i = 0; i < 20; ++i) waits.add(kMillisecond, 300 * kMicrosecond, 1);
+  EXPECT_TRUE(waits.hold_processor());
+}
+
+// Others may keep the processor for long.
+TEST(HostWaits, OneThatYieldsIsKnownByTheTimeThatItUses) {
+  HostWaits waits;
+  for (int i = 0; i < 20; ++i) waits.add(3 * kMillisecond, 20 * kMicrosecond, 1);
+  EXPECT_FALSE(waits.hold_processor());
+}
+
+// Two threads on one processor, one of which waits.
+void share_a_processor(void (*wait)(const std::atomic<bool>&), HostWaits& waits) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  std::atomic<bool> stopped{false}, done{false};
+  std::thread other([&] {
+    while (!stopped) {
+    }
+  });
+  std::thread timer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    done = true;
+  });
+  {
+    const HostWaits::Watched watched(waits);
+    wait(done);
+  }
+  stopped = true;
+  other.join();
+  timer.join();
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+TEST(HostWaits, TheSystemTellsSpinningFromYielding) {
+  HostWaits spins, yields;
+  share_a_processor(
+      [](const std::atomic<bool>& done) {
+        while (!done) {
+        }
+      },
+      spins);
+  share_a_processor(
+      [](const std::atomic<bool>& done) {
+        while (!done) sched_yield();
+      },
+      yields);
+  EXPECT_TRUE(spins.hold_processor());
+  EXPECT_FALSE(yields.hold_processor());
+}
+
+}  // namespace
