@@ -206,7 +206,8 @@ ROOMS_BELOW = {"core": set(), "mpi": {"core"}, "native": {"core", "mpi"}, "rules
 ROOMS_BELOW["cluster"] = {"core", "mpi", "native"}
 ROOMS_BELOW["bench"] = ROOMS_BELOW["cluster"] | {"cluster"}
 ROOMS_BELOW["model"] = ROOMS_BELOW["cluster"] | {"cluster", "rules"}
-ROOMS_BELOW["kit"] = ROOMS_BELOW["model"] | {"model", "bench"}
+ROOMS_BELOW["packaging"] = {"core", "mpi", "native"}
+ROOMS_BELOW["kit"] = ROOMS_BELOW["model"] | {"model", "bench", "packaging"}
 ROOMS_BELOW["commands"] = ROOMS_BELOW["kit"] | {"kit"}
 
 

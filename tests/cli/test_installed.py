@@ -11,15 +11,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from installing import User, installed
 
 ROOT = Path(__file__).resolve().parents[2]
-NOBODY = 65534
 pytestmark = pytest.mark.xdist_group("installed")  # they share one build
-User = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # These tests are about packaging. Without optimization, compiling takes a third of the time.
 LAUNCHER = """#!/bin/sh
@@ -83,47 +82,16 @@ def test_the_wheel_carries_every_source(wheel: Path) -> None:
 
 @pytest.fixture(scope="module")
 def user(wheel: Path) -> Iterator[User]:
-    """user("verify", "--help"): the installed tool as somebody else, in a home of his own, elsewhere."""
-    place = Path(tempfile.mkdtemp(prefix="stretto test of a wheel "))
+    """The tool of the wheel, as another user has it."""
+    launcher = Path(tempfile.mkdtemp(prefix="stretto compile ")) / "compile"
+    launcher.parent.chmod(0o755)
+    launcher.write_text(LAUNCHER)
+    launcher.chmod(0o755)
     try:
-        place.chmod(0o755)
-        python = next(p for p in ("/usr/bin/python3", sys.executable) if os.path.exists(p))
-        environment = place / "an environment"
-        subprocess.run([python, "-m", "venv", environment], check=True, timeout=100)
-        subprocess.run([environment / "bin/pip", "install", "-q", wheel], check=True, timeout=200)
-        launcher = place / "compile"
-        launcher.write_text(LAUNCHER)
-        launcher.chmod(0o755)
-        home = place / "a home"
-        home.mkdir()
-        (home / "sum.c").write_text(PROGRAM)
-        become: list[str] = []
-        if os.geteuid() == 0:
-            shutil.chown(home, NOBODY, NOBODY)
-            shutil.chown(home / "sum.c", NOBODY, NOBODY)
-            become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-        clean = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "HOME": str(home),
-            "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher),
-        }
-
-        def call(
-            *arguments: str | Path, tool: str | Path = environment / "bin/stretto"
-        ) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [*become, tool, *arguments],
-                cwd=home,
-                env=clean,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=280,
-            )
-
-        yield call
+        with installed(wheel, {"CMAKE_CXX_COMPILER_LAUNCHER": str(launcher)}, PROGRAM) as call:
+            yield call
     finally:
-        shutil.rmtree(place)
+        shutil.rmtree(launcher.parent)
 
 
 @pytest.mark.slow

@@ -44,19 +44,36 @@ int lstat64(const char* restrict path, struct stat64* restrict result) {
 
 // ---- 2.30 ---------------------------------------------------------------------------------------
 
-// On a condition of the default clock. If somebody sets that clock meanwhile, the wait ends at
-// another time, as it does for all programs of older systems.
-int pthread_cond_clockwait(pthread_cond_t* restrict condition, pthread_mutex_t* restrict mutex, clockid_t clock,
-                           const struct timespec* restrict until) {
-  if (clock == CLOCK_REALTIME) return pthread_cond_timedwait(condition, mutex, until);
-  struct timespec there, here;
+// The same time on the default clock of conditions and locks. If somebody sets that clock
+// meanwhile, the wait ends at another time, as it does for all programs of older systems.
+static struct timespec as_real_time(clockid_t clock, const struct timespec* until) {
+  struct timespec there, here = *until;
+  if (clock == CLOCK_REALTIME) return here;
   clock_gettime(clock, &there);
   clock_gettime(CLOCK_REALTIME, &here);
   here.tv_sec += until->tv_sec - there.tv_sec;
   here.tv_nsec += until->tv_nsec - there.tv_nsec;
   for (; here.tv_nsec < 0; --here.tv_sec) here.tv_nsec += 1000000000;
   for (; here.tv_nsec >= 1000000000; ++here.tv_sec) here.tv_nsec -= 1000000000;
+  return here;
+}
+
+int pthread_cond_clockwait(pthread_cond_t* restrict condition, pthread_mutex_t* restrict mutex, clockid_t clock,
+                           const struct timespec* restrict until) {
+  const struct timespec here = as_real_time(clock, until);
   return pthread_cond_timedwait(condition, mutex, &here);
+}
+
+int pthread_rwlock_clockwrlock(pthread_rwlock_t* restrict lock, clockid_t clock,
+                               const struct timespec* restrict until) {
+  const struct timespec here = as_real_time(clock, until);
+  return pthread_rwlock_timedwrlock(lock, &here);
+}
+
+int pthread_rwlock_clockrdlock(pthread_rwlock_t* restrict lock, clockid_t clock,
+                               const struct timespec* restrict until) {
+  const struct timespec here = as_real_time(clock, until);
+  return pthread_rwlock_timedrdlock(lock, &here);
 }
 
 // ---- 2.35, 2.36 ---------------------------------------------------------------------------------

@@ -7,7 +7,11 @@
 
 typedef int Main(int, char**, char**);
 
+#ifdef __aarch64__
+__asm__(".symver libc_start, __libc_start_main@GLIBC_2.17");
+#else
 __asm__(".symver libc_start, __libc_start_main@GLIBC_2.2.5");
+#endif
 extern int libc_start(Main* main, int count, char** words, Main* init, void (*end)(void), void (*loader_end)(void),
                       void* stack);
 

@@ -21,7 +21,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-LIBRARIES = ("libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2")
+# The dynamic linker's name says for which processor it is. A compiler has one of these.
+LINKERS = ("ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
+LIBRARIES = ("libc.so.6", "libm.so.6", *LINKERS)
 # Names that have since moved into libc.so.6: their newest version is the one of the move.
 MOVED = {
     "libdl.so.2": r"dl(open|close|sym|vsym|error|addr1?|info|mopen)",
@@ -85,7 +87,8 @@ def as_of(wanted: tuple[int, ...], compiler: str) -> dict[str, list[Symbol]]:
     libraries: dict[str, list[Symbol]] = {}
     for library in LIBRARIES:
         versions: dict[str, list[Symbol]] = {}
-        for symbol in symbols_of(output_of(compiler, f"-print-file-name={library}").strip()):
+        place = output_of(compiler, f"-print-file-name={library}").strip()
+        for symbol in symbols_of(place) if "/" in place else ():
             versions.setdefault(symbol.name, []).append(symbol)
         for all_of_it in versions.values():
             old = [symbol for symbol in all_of_it if number(symbol.version) <= wanted]
@@ -152,7 +155,7 @@ def main(version: str, directory: str, compiler: str) -> None:
         objects.append(folder / f"{name}.o")
         source = Path(__file__).resolve().with_name(f"{name}.c")
         output_of(compiler, "-O2", "-fPIC", "-fvisibility=hidden", "-c", source, "-o", objects[-1])
-    output_of("ar", "rcs", folder / "libcompat.a", *objects)
+    output_of(output_of(compiler, "-print-prog-name=ar").strip(), "rcs", folder / "libcompat.a", *objects)
     nonshared = output_of(compiler, "-print-file-name=libc_nonshared.a").strip()
     others = " ".join(str(folder / name) for name in libraries if name not in ("libc.so.6", "libm.so.6"))
     (folder / "libc.so").write_text(

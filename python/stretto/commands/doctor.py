@@ -19,12 +19,13 @@ from rich.text import Text
 from stretto.bench import pagerank
 from stretto.core.console import out, working
 from stretto.core.output_files import check_outputs
+from stretto.core.paths import is_checkout
 from stretto.core.reports import write_json
 from stretto.mpi import Mpi, finding, launching
 from stretto.mpi.abis import ABIS
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.mpi.launching import JobHangs
-from stretto.native import guarding, packages, probe
+from stretto.native import guarding, packages, portable, prebuilt, probe
 from stretto.native.build import BuildError, library_for
 
 GOOD, WARN, BAD = "good", "warn", "bad"
@@ -45,7 +46,12 @@ class Verdict:
 
 
 def check_tools() -> Iterator[Verdict]:
-    for needed_by, level, purpose in (("build", BAD, "building the library"), ("test", WARN, "`stretto test` only")):
+    ready = prebuilt.has(portable.LIBRARIES)
+    if ready:
+        yield Verdict(GOOD, "the libraries", f"prebuilt, in {prebuilt.FOLDER}")
+    purposes = [("build", BAD, "building the library")] * (not ready)
+    purposes += [("test", WARN, "`stretto test` only")] * is_checkout()
+    for needed_by, level, purpose in purposes:
         if lacking := packages.missing(needed_by):
             yield Verdict(
                 level,
@@ -142,7 +148,7 @@ def check_options() -> Iterator[Verdict]:
 def check_mpi(mpi: Mpi) -> Verdict:
     """Runs a small program on 2 ranks, with and without the library. Results must be equal, and
     Stretto must serve calls."""
-    if not mpi.mpicc:
+    if not mpi.mpicc and not prebuilt.has_mpi_program(mpi, "pagerank"):
         return Verdict(
             WARN,
             mpi.title,

@@ -66,13 +66,22 @@ def preloadable(library: Path) -> Path:
     folder = user_cache() / "preload"
     if _splits(folder):
         folder = _own_temporary_directory()
-    link = folder / hashlib.sha256(str(library).encode()).hexdigest()[:12] / library.name
+    link = folder / short_hash(library) / library.name
     make_directory(link.parent)
-    if not link.is_symlink() or Path(os.readlink(link)) != library:
-        fresh = link.with_name(f".{link.name}.{os.getpid()}")
-        fresh.symlink_to(library)
-        os.replace(fresh, link)
+    link_to(library, link)
     return link
+
+
+def short_hash(path: Path) -> str:
+    return hashlib.sha256(str(path).encode()).hexdigest()[:12]
+
+
+def link_to(target: Path, link: Path) -> None:
+    """Makes `link` lead to `target`. Others see the old link or the new one."""
+    if not link.is_symlink() or Path(os.readlink(link)) != target:
+        fresh = link.with_name(f".{link.name}.{os.getpid()}")
+        fresh.symlink_to(target)
+        os.replace(fresh, link)
 
 
 def _splits(path: Path) -> bool:

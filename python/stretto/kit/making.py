@@ -5,26 +5,16 @@ needs of Python's packages."""
 from __future__ import annotations
 
 import csv
-import re
 import shutil
-import sys
 import tarfile
-import zipfile
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from stretto import __version__
 from stretto.core.paths import build_root, is_checkout, locked, root
 from stretto.mpi import Mpi, finding, wheels
-from stretto.mpi.abis import ABIS
-from stretto.native import build, portable
+from stretto.native import portable
 from stretto.native.build import BuildError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from stretto.packaging import parts
 
 MPIS = ("openmpi", "mpich")
 PYTHON = "3.9"  # the oldest that the kit runs on
@@ -36,12 +26,9 @@ PROGRAMS = (
     "stretto-verify",
     "stretto-top",
 )
-# The kit measures without them, and they have code for one version of Python.
-NOT_NEEDED = ("numpy", "matplotlib")
 SUFFIXES = {".tar.gz": "w:gz", ".tar.xz": "w:xz"}
 NAME = f"stretto-kit-{__version__}"
-PACKAGE = Path(__file__).resolve().parents[1]
-SCRIPT = PACKAGE / "kit" / "scripts" / "stretto"
+SCRIPT = parts.PACKAGE / "kit" / "scripts" / "stretto"
 SCRIPT_NAMES = ("stretto", "measure")
 PAGES = {"docs/measuring/kit.md": "README.md", "LICENSE": "LICENSE"}
 
@@ -54,17 +41,18 @@ def make(archive: Path) -> None:
     with locked(build_root() / "kit.lock"):
         shutil.rmtree(folder, ignore_errors=True)
         package = folder / "python" / "stretto"
-        _copy_tool(package)
+        parts.copy_tool(package)
         for name in SCRIPT_NAMES:
             shutil.copy(SCRIPT, folder / name)
         for page, name in PAGES.items():
             shutil.copy(root() / page, folder / name)
         mpis = [wheels.install_wheel(kind) for kind in MPIS]
-        _copy_native(package / "prebuilt", mpis)
+        places = ":".join(f"$ORIGIN/../../../../mpi/{mpi.kind}/lib" for mpi in mpis)
+        portable.collect(package / "prebuilt", [*portable.LIBRARIES, *PROGRAMS])
+        portable.collect_programs(package / "prebuilt", mpis, ["collectives"], places)
         for mpi in mpis:
             _copy_mpi(mpi, folder / "mpi" / mpi.kind)
-        for wheel in _python_packages():
-            zipfile.ZipFile(wheel).extractall(folder / "python")
+        parts.add_pure_dependencies(folder / "python", PYTHON)
         _pack(folder, archive)
         shutil.rmtree(folder)
 
@@ -75,43 +63,6 @@ def suffix_of(archive: Path) -> str | None:
 
 
 # ---- parts ---------------------------------------------------------------------------------------
-
-
-def _copy_tool(package: Path) -> None:
-    """The Python package and, as in an installed one, the sources beside it."""
-    ignore = shutil.ignore_patterns("__pycache__", "source", "prebuilt")
-    shutil.copytree(PACKAGE, package, ignore=ignore)
-    for part in source_parts():
-        source, target = root() / part, package / "source" / part
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, target)
-
-
-def source_parts() -> list[str]:
-    """What a package carries of the source tree."""
-    return list(_project()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"])
-
-
-def _project() -> dict[str, Any]:
-    return tomllib.loads((root() / "pyproject.toml").read_text(encoding="utf-8"))
-
-
-def _copy_native(target: Path, mpis: Iterable[Mpi]) -> None:
-    libraries = [f"stretto-{abi}" for abi in ABIS]
-    for abi in ABIS:
-        if not build.headers(abi):
-            raise BuildError(f"no mpi.h for the {abi} ABI on this machine")
-    built = portable.built([*libraries, *PROGRAMS])
-    target.mkdir(parents=True)
-    for name in (*(f"lib{library}.so" for library in libraries), *PROGRAMS):
-        shutil.copy(built / name, target / name)
-    for mpi in mpis:
-        program = portable.mpi_program(mpi, "collectives", f"$ORIGIN/../../../../mpi/{mpi.kind}/lib")
-        (target / mpi.abi).mkdir()
-        shutil.copy(program, target / mpi.abi / "collectives")
 
 
 def _copy_mpi(mpi: Mpi, target: Path) -> None:
@@ -127,19 +78,6 @@ def _copy_mpi(mpi: Mpi, target: Path) -> None:
             (target / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target / place)
     (target / finding.COMPLETE).touch()
-
-
-def _python_packages() -> list[Path]:
-    """Wheels of what the tool needs, in versions for the oldest Python."""
-    # Without the conditions: pip would judge them by this Python.
-    lines = [line.partition(";")[0].strip() for line in _project()["project"]["dependencies"]]
-    wanted = [line for line in lines if re.match(r"[\w-]+", line).group() not in NOT_NEEDED]
-    folder = build_root() / "kit" / "wheels"
-    build.run_tool(
-        [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--only-binary=:all:"]
-        + ["--python-version", PYTHON, "--implementation", "py", "--platform", "any", "-d", str(folder), *wanted]
-    )
-    return sorted(folder.glob("*.whl"))
 
 
 def _pack(folder: Path, archive: Path) -> None:

@@ -6,34 +6,68 @@ cmake/StrettoPortable.cmake links them, without glibc's later versions of names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from stretto.mpi import Mpi
-from stretto.native import build, programs
+from stretto.mpi.abis import ABIS
+from stretto.native import build, prebuilt, programs
 
 GLIBC = "2.28"  # STRETTO_GLIBC of CMake
+LIBRARIES = tuple(f"stretto-{abi}" for abi in ABIS)
 
 
-def built(targets: Sequence[str]) -> Path:
-    """The folder of these targets of the release build."""
-    return build.ensure_built("release", [f"{target}-portable" for target in targets]) / "portable"
+def collect(folder: Path, targets: Sequence[str], preset: str = "release") -> None:
+    """Fills the folder prebuilt/ of a package with targets of the build."""
+    for abi in ABIS:
+        if f"stretto-{abi}" in targets and not build.headers(abi):
+            raise build.BuildError(f"no mpi.h for the {abi} ABI on this machine")
+    made = build.ensure_built(preset, [f"{target}-portable" for target in targets]) / "portable"
+    strip = "strip" if preset == "release" else f"{preset}-linux-gnu-strip"
+    folder.mkdir(parents=True)
+    for target in targets:
+        name = next(name for name in (f"lib{target}.so", target) if (made / name).exists())
+        build.run_tool([strip, "--strip-unneeded", "-o", str(folder / name), str(made / name)])
 
 
-def mpi_program(mpi: Mpi, name: str, library_path: str) -> Path:
-    """A program of bench/programs.toml for all MPIs of this one's ABI. `library_path` is where it
-    looks for the MPI when LD_LIBRARY_PATH does not say."""
+def collect_programs(folder: Path, mpis: Iterable[Mpi], names: Sequence[str], path: str = "") -> None:
+    """Adds MPI programs, for the ABIs of these MPIs. `path`: where else they look for their MPI."""
+    for mpi in mpis:
+        (folder / mpi.abi).mkdir()
+        for name in names:
+            shutil.copy(mpi_program(mpi, name, path), folder / mpi.abi / name)
+
+
+def mpi_program(mpi: Mpi, name: str, path: str = "") -> Path:
+    """A program of bench/programs.toml for all MPIs of this one's ABI."""
     if not mpi.include:
         raise build.BuildError(f"{mpi.title} has no mpi.h")
     stubs = build.ensure_built("release", ["stretto-glibc"]) / f"glibc-{GLIBC}"
     program = programs.programs()[name]
+    is_cpp = program.language == "c++"
     flags = [
         *program.all_flags(),
         f"-I{mpi.include}",
+        *(f"-D{macro}" for macro in ABIS[mpi.abi].definitions if not is_cpp),
         f"-L{stubs}",
-        *("-s", "-static-libstdc++", "-static-libgcc", "-Wl,--allow-shlib-undefined"),  # names that the MPI needs
-        f"-Wl,-rpath,{library_path}",
+        *(["-static-libstdc++"] if is_cpp else []),
+        *("-s", "-static-libgcc", "-Wl,--allow-shlib-undefined"),  # names that the MPI needs
+        f"-Wl,-rpath,{':'.join(filter(None, (prebuilt.SEARCH_PATH, path)))}",
     ]
     return build.compile_program(
-        mpi, [*program.inputs(), mpi.library], f"{name}-portable", program.language, flags, compiler="c++"
+        mpi,
+        [*program.inputs(), mpi.library],
+        f"{name}-portable",
+        program.language,
+        flags,
+        compiler="c++" if is_cpp else "cc",
     )
+
+
+def needed_versions(file: Path) -> set[tuple[int, ...]]:
+    """The versions of glibc whose names an ELF file needs."""
+    said = build.run_tool(["readelf", "-W", "-V", str(file)])
+    needs = said.partition(".gnu.version_r")[2]
+    return {tuple(map(int, found.split("."))) for found in re.findall(r"Name: GLIBC_(\d[\d.]*)", needs)}

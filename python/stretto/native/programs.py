@@ -55,6 +55,11 @@ def programs() -> Mapping[str, Program]:
     return {name: Program(name, **keys) for name, keys in tomllib.loads(table.read_text(encoding="utf-8")).items()}
 
 
+def carried() -> list[str]:
+    """Those that packages have ready. The others need more than an MPI."""
+    return [name for name in programs() if name != "simulated"]
+
+
 def core_library() -> Path:
     """What is below the mpi layer, for programs that run parts of it; built if need be."""
     return build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
@@ -62,7 +67,7 @@ def core_library() -> Path:
 
 def compiled(mpi: Mpi, name: str) -> Path:
     """The program for an MPI; built if need be."""
-    if ready := prebuilt.mpi_program(mpi.abi, name):
+    if ready := prebuilt.mpi_program(mpi, name):
         return ready
     program = programs()[name]
     return build.compile_program(mpi, program.inputs(), name, program.language, program.all_flags())

