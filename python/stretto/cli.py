@@ -6,16 +6,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from typer.completion import completion_init
 
 from stretto import __version__
 from stretto.commands import (
     bench,
+    clean,
     cluster,
     demo,
     doctor,
     env,
     explain,
     info,
+    install,
     kind,
     kit,
     kv,
@@ -58,7 +61,7 @@ def options(
     pass
 
 
-USE, LOOK, CHECK = "Use it", "Look at it", "Measure and check it"
+USE, LOOK, CHECK, KEEP = "Use it", "Look at it", "Measure and check it", "Install and remove it"
 app.command("demo", rich_help_panel=USE)(demo.command)
 app.command("run", rich_help_panel=USE, context_settings={"allow_interspersed_args": False})(run.command)
 app.command("env", rich_help_panel=USE)(env.command)
@@ -79,9 +82,13 @@ app.command("kind", rich_help_panel=CHECK)(kind.command)
 app.add_typer(overlap.app, name="overlap", rich_help_panel=CHECK)
 app.add_typer(kit.app, name="kit", rich_help_panel=CHECK)
 app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
+app.command("install", rich_help_panel=KEEP)(install.install)
+app.command("uninstall", rich_help_panel=KEEP)(install.uninstall)
+app.command("clean", rich_help_panel=KEEP)(clean.command)
 
 
 def command_tree() -> Any:
+    completion_init()  # shells ask by a variable: stretto/packaging/manual.py
     command = typer.main.get_command(app)
     arguments.tidy_options(command, typer.Context(command, **NAMES_OF_HELP))
     return command

@@ -23,9 +23,9 @@ namespace {
 constexpr std::size_t kFileBytes = 64 * 1024;  // a larger file is not a settings file
 constexpr const char* kDefaultFile = "stretto.toml";
 
-// Names that other parts of Stretto read: the fault-injecting build, the command line and the tests
-// (STRETTO_TEST_*).
-constexpr const char* kNamesOfOthers[] = {"STRETTO_FAULT", "STRETTO_MPI_VENVS", "STRETTO_PYTHON"};
+// Names that others read: the fault-injecting build, the command line, the tests (STRETTO_TEST_*),
+// and users of an environment module.
+constexpr const char* kNamesOfOthers[] = {"STRETTO_FAULT", "STRETTO_MPI_VENVS", "STRETTO_PYTHON", "STRETTO_ROOT"};
 constexpr const char* kTestPrefix = "STRETTO_TEST_";
 
 bool known_to_others(const char* name, std::size_t length) {

@@ -301,7 +301,7 @@ TEST_F(OptionsTest, UnknownNamesAreWarningsWithTheNearestName) {
 
 TEST_F(OptionsTest, NamesOfTheLauncherAreKnown) {
   EXPECT_EQ(load({"STRETTO_MPI_VENVS=/tmp", "STRETTO_FAULT=x:1:EIO", "STRETTO_PYTHON=/usr/bin/python3",
-                  "STRETTO_TEST_LONG=1"}),
+                  "STRETTO_ROOT=/opt/stretto", "STRETTO_TEST_LONG=1"}),
             Status::ok);
   EXPECT_EQ(messages(), "");
 }

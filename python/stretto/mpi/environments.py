@@ -15,6 +15,9 @@ from stretto.mpi.mpi import Mpi
 # communicator.
 SERVED_AT_ONCE = {"STRETTO_AGREE": "first"}
 
+# No options of the library, as in src/base/options.cpp.
+NAMES_OF_OTHERS = ("STRETTO_MPI_VENVS", "STRETTO_PYTHON", "STRETTO_ROOT")
+
 
 def preload_value(library: Path, first: Sequence[str] = ()) -> str:
     """LD_PRELOAD with `first`, then what is preloaded already, then `library`. So other tools see
@@ -25,11 +28,7 @@ def preload_value(library: Path, first: Sequence[str] = ()) -> str:
 
 def rank_environment(library: Path, settings: dict[str, str], first: Sequence[str] = ()) -> dict[str, str]:
     """Variables for the ranks, also on other nodes: our options, `settings`, and LD_PRELOAD."""
-    options = {
-        k: v
-        for k, v in os.environ.items()
-        if k.startswith("STRETTO_") and k not in ("STRETTO_MPI_VENVS", "STRETTO_PYTHON")
-    }
+    options = {k: v for k, v in os.environ.items() if k.startswith("STRETTO_") and k not in NAMES_OF_OTHERS}
     if "STRETTO" in os.environ:
         options["STRETTO"] = os.environ["STRETTO"]
     return {**options, **settings, "LD_PRELOAD": preload_value(library, first)}
