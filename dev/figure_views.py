@@ -420,3 +420,29 @@ def simulate_ratios(doc: Doc) -> Lines:
         for r in doc["results"]
     ]
     return table(("", "bytes", "ours", "/ Open MPI's", "/ MPICH's"), rows)
+
+
+# ---- stretto bench --suite paper -----------------------------------------------------------------
+
+
+@view("stretto.papers")
+def papers_claims(doc: Doc) -> Lines:
+    """Each claim of each figure or table, beside what was measured."""
+    rows = []
+    for entry in doc["entries"]:
+        name = f"{entry['paper']}, {entry['title'].lower()}"
+        for claim in entry["claims"]:
+            here = "" if claim["here"] is None else f"{claim['here']:.3g}"
+            rows.append((name, claim["what"], claim["paper"], here or entry["status"]))
+            name = ""
+    return table(("", "claim", "paper", "here"), rows)
+
+
+@view("stretto.papers")
+def papers_setups(doc: Doc) -> Lines:
+    """What each figure or table shows, and on what, in the paper and here."""
+    rows = [
+        (f"{e['paper']}, {e['title'].lower()}", e["shows"], e["theirs"], e["here"] or e["reason"])
+        for e in doc["entries"]
+    ]
+    return table(("", "shows", "in the paper", "here"), rows)

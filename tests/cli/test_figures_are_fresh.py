@@ -123,7 +123,16 @@ DATA["model.predict"] = {
 DATA["cluster.simulate"] = {
     "results": [{"op": "bcast", "bytes": 1 << 20, "ours_us": 300.0, "ompi_us": 600.0, "mpich_us": None}]
 }
+DATA["papers"] = {
+    "entries": [
+        {"paper": "S1", "title": "Figure 2", "shows": "times", "theirs": "8 ranks", "here": here, "reason": "no root"}
+        | {"status": "open", "claims": [{"what": "time", "paper": "0.4", "here": value} for value in (0.123, None)]}
+        for here in ("2 ranks", "")
+    ]
+}
 SHOWN = {
+    ("papers", "claims"): "| S1, figure 2 | time | 0.4 | 0.123 |\n|  | time | 0.4 | open |",
+    ("papers", "setups"): "| S1, figure 2 | times | 8 ranks | 2 ranks |\n| S1, figure 2 | times | 8 ranks | no root |",
     ("model.predict", "times"): "| 4 | 1 KiB | 5 us | **4 us** |",
     ("model.predict", "crossings"): "| 4 | 1 KiB | bine | 4 us | 6, 2.0 vectors |",
     ("model.predict", "posted"): "| 4 | 1 KiB | ring | 5 us | 3 of 1 KiB |",

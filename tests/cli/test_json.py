@@ -77,6 +77,7 @@ LINES = {
     "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP),
     "overlap.bench": ("overlap", "bench", "--op", "alltoall"),
     "overlap.pages": ("overlap", "pages"),
+    "papers": ("bench", "--suite", "paper", "--budget", "0"),
     "overlap.report": ("overlap", "report", "--from", ROOT / "tests/fixtures/overlap_stats.json"),
     "top": ("top", "--once"),
     "topology": ("info", "--topology", "-n", "1"),

@@ -28,10 +28,14 @@ TITLES = {"read": "read only", "write": "write only", "concurrent": "concurrent"
 Row = dict[str, Any]
 
 
-def run_program(arguments: Sequence[str], text: str) -> tuple[int, Row]:
+def built() -> Path:
+    """The measuring program (bench/kv), built if need be."""
     with working("building the benchmark"):
-        program = build.ensure_built("release", ["stretto-kv-bench"]) / "stretto-kv-bench"
-    return report_of([str(program), *arguments], text)
+        return build.ensure_built("release", ["stretto-kv-bench"]) / "stretto-kv-bench"
+
+
+def run_program(arguments: Sequence[str], text: str) -> tuple[int, Row]:
+    return report_of([str(built()), *arguments], text)
 
 
 # ---- figures out of samples ----------------------------------------------------------------------

@@ -160,3 +160,12 @@ def format_rate(rate_bps: int) -> str:
         if rate_bps >= least:
             return f"{rate_bps / least:g} {unit}"
     return f"{rate_bps / 1000:g} kbit/s"
+
+
+def describe(plan: Plan) -> str:
+    """A plan in words."""
+    cards = f"{plan.nics} x " if plan.nics > 1 else ""
+    rates = f"hosts {cards}{format_rate(plan.host_rate_bps)}" + (
+        f", uplinks {format_rate(plan.uplink_rate_bps)}" if plan.leaves > 1 else ""
+    )
+    return f"{plan.leaves} leaf switches x {plan.hosts_per_leaf} hosts x {plan.ranks_per_host} ranks, {rates}"

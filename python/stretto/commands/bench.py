@@ -16,6 +16,7 @@ from stretto.bench import figures, program, tables
 from stretto.bench.plots import plot_ratios
 from stretto.bench.program import Row
 from stretto.bench.request import OPS, Method, Request, parse_ops, parse_ranks
+from stretto.commands import bench_suite
 from stretto.commands.options import checked
 from stretto.core import machine
 from stretto.core.arguments import MOST_PER_CPU, check_crowd
@@ -25,9 +26,14 @@ from stretto.core.reports import write_json
 from stretto.core.units import parse_sizes
 from stretto.mpi import choosing
 from stretto.mpi.choosing import MPI_HELP
+from stretto.papers import suite
+
+
+BUDGET_S, LEAST_BUDGET_S = 0.4, 0.001
 
 
 def command(
+    context: typer.Context,
     op: Annotated[
         str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(OPS) + "; or all.")
     ] = "all",
@@ -80,8 +86,16 @@ def command(
         ),
     ] = 0,
     budget: Annotated[
-        float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one contender at one size.")
-    ] = 0.4,
+        Optional[float],
+        typer.Option(
+            "--budget",
+            metavar="S",
+            min=0,
+            help=f"Seconds for one contender at one size; default {BUDGET_S}. With --suite: for all of it; default "
+            f"{suite.BUDGET_S:.0f}, and 0 measures nothing.",
+            show_default=False,
+        ),
+    ] = None,
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", min=1, help="Repeat everything; figures are medians over the runs.")
     ] = 1,
@@ -113,6 +127,20 @@ def command(
         bool,
         typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise."),
     ] = False,
+    suite_name: Annotated[
+        Optional[bench_suite.Suite],
+        typer.Option("--suite", help="Repeat the papers' figures and tables, each beside its claim.", metavar="paper"),
+    ] = None,
+    only: Annotated[
+        str, typer.Option("--only", metavar="LIST", help="Of --suite: s1 to s5, or figures as s1-figure-2; or all.")
+    ] = "all",
+    html: Annotated[
+        Optional[Path], typer.Option("--html", metavar="FILE", help="The suite's report as one HTML file.")
+    ] = None,
+    source: Annotated[
+        Optional[Path],
+        typer.Option("--from", metavar="FILE", help="The suite's report from its JSON; nothing is measured."),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help=f"Also more than {MOST_PER_CPU} ranks for each processor.")
     ] = False,
@@ -123,7 +151,16 @@ def command(
 
     [dim]stretto bench --op scatterv,bcast -n 2 --sizes 64:1M --plot ratio.png[/]
     [dim]stretto bench --latency[/]
+    [dim]stretto bench --suite paper --html papers.html --json papers.json[/]
     """
+    bench_suite.check_options(context, suite_name)
+    if suite_name:
+        bench_suite.run(only, budget, mpi, json_file, html, source)
+        return
+    if budget is None:
+        budget = BUDGET_S
+    elif budget < LEAST_BUDGET_S:
+        fail(f"--budget {budget:g}: at least {LEAST_BUDGET_S} s")
     least, most = checked(parse_sizes, sizes, "--sizes")
     ranks = checked(parse_ranks, np)
     request = Request(

@@ -56,10 +56,21 @@ def give_up_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+class Failed(typer.Exit):
+    """The end of a command by an error, and what was said."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(status)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
 def fail(message: str, status: int = 2) -> NoReturn:
     """Prints one message and ends the command."""
     complain(message)
-    raise typer.Exit(status)
+    raise Failed(message, status)
 
 
 def complain(message: str) -> None:

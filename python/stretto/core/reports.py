@@ -37,6 +37,7 @@ SCHEMAS = {
     "overlap.bench": 1,
     "overlap.pages": 1,
     "overlap.report": 1,
+    "papers": 1,
     "stats": 1,
     "top": 1,
     "topology": 1,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from stretto.cluster.cluster import Cluster
-from stretto.cluster.plan import Plan, format_rate, parse_rate
+from stretto.cluster.plan import Plan, describe, parse_rate
 from stretto.commands.cluster.options import NAME, plain_errors
 from stretto.core.console import out
 
@@ -40,12 +40,3 @@ def command(
     with plain_errors():
         cluster = Cluster.up(Plan(name, leaves, hosts, ranks, parse_rate(host_rate), parse_rate(uplink_rate), nics))
     out.print(f"cluster {name} is up: {describe(cluster.plan)}; network file {cluster.network_file}", markup=False)
-
-
-def describe(plan: Plan) -> str:
-    """A plan in words."""
-    cards = f"{plan.nics} x " if plan.nics > 1 else ""
-    rates = f"hosts {cards}{format_rate(plan.host_rate_bps)}" + (
-        f", uplinks {format_rate(plan.uplink_rate_bps)}" if plan.leaves > 1 else ""
-    )
-    return f"{plan.leaves} leaf switches x {plan.hosts_per_leaf} hosts x {plan.ranks_per_host} ranks, {rates}"
