@@ -17,8 +17,8 @@ MARKERS = "osD^vP*X"
 LINES = ("-", "--", "-.")
 # Colours that become the page's own in a picture within a page.
 OF_PAGE = {
-    **{"#010203": "currentColor", "#d9dce1": "var(--line)", "#000000": "currentColor"},
-    **{"#0072b2": "var(--blue)", "#8c6d1f": "var(--brown)"},  # too dark for a dark page
+    **{"#010203": "currentColor", "#dfe4ea": "var(--line)", "#000000": "currentColor"},
+    **{"#0072b2": "var(--c0)", "#8c6d1f": "var(--c5)"},  # too dark for a dark page
 }
 TEXT, GRID = list(OF_PAGE)[:2]
 IN_AXES = 8  # names in a legend; more would cover the curves

@@ -58,12 +58,8 @@ def verdict(doc: Row) -> str:
     else:
         text = f"{good} of {len(judged)} claims are reached on this machine."
     text += f" {done} of {len(entries)} figures and tables have been measured"
-    parts = [
-        f"{count} {words}"
-        for status, words in ((IN_PART, "of them in part"), (FAILED, "failed"), (IMPOSSIBLE, "are not possible here"))
-        if (count := sum(entry["status"] == status for entry in entries))
-    ]
-    return text + "".join(f"; {part}" for part in parts) + "."
+    counts = {status: sum(entry["status"] == status for entry in entries) for status in (IN_PART, FAILED, IMPOSSIBLE)}
+    return text + "".join(f"; {status}: {count}" for status, count in counts.items() if count) + "."
 
 
 def reached(entry: Row) -> str:

@@ -107,7 +107,7 @@ def executed_panels(rows: Rows) -> list[Panel]:
             "Reduce by k chains, 48 ranks",
             Axis("chains k"),
             Axis("time, of the best k"),
-            curves(chains, lambda row: f"{row['doubles']:,} doubles", "k", "of_best"),
+            curves(chains, lambda row: f"sums of {row['doubles']:,}", "k", "of_best"),
             [("S4's k", 1.0, (MARKED_8, MARKED_8))],
             1.0,
         )
