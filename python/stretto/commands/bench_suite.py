@@ -56,10 +56,12 @@ def run(
     doc["load_before"] = machine.warn_if_busy()
     try:
         suite.run(doc, entries, site, note)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         finish(doc, json_file, html)
         raise
     finish(doc, json_file, html)
+    if any(entry["status"] == suite.FAILED for entry in doc["entries"]):
+        raise typer.Exit(1)
 
 
 def finish(doc: Row, json_file: Path | None, html: Path | None) -> None:

@@ -103,17 +103,17 @@ def run(doc: Row, entries: Sequence[Entry], site: Site, tell: Tell) -> None:
             doc["entries"][number] = prepared[0] or attempt(entry, site, share)
         except Interrupted as stop:
             doc["entries"][number] = stop.result
-            raise KeyboardInterrupt from None
+            raise stop.cause from None
         finally:
             doc["seconds"] = round(time.monotonic() - begin, 1)
     doc["state"] = "complete"
 
 
 class Interrupted(BaseException):
-    """Ctrl-C during an entry."""
+    """Ctrl-C, or a request to end, during an entry."""
 
-    def __init__(self, result: Row) -> None:
-        self.result = result
+    def __init__(self, result: Row, cause: BaseException) -> None:
+        self.result, self.cause = result, cause
 
 
 def _prepare(entry: Entry, site: Site) -> tuple[Row | None, float]:
@@ -141,6 +141,6 @@ def attempt(entry: Entry, site: Site, seconds: float) -> Row:
         return result(IN_PART if rows else FAILED, f"its {seconds:.0f} s were over: --budget gives more")
     except ERRORS as error:
         return result(IN_PART if rows else FAILED, str(error))
-    except KeyboardInterrupt:
-        raise Interrupted(result(IN_PART if rows else OPEN, "interrupted")) from None
+    except (KeyboardInterrupt, SystemExit) as cause:
+        raise Interrupted(result(IN_PART if rows else OPEN, "interrupted"), cause) from None
     return result(MEASURED)
