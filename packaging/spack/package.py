@@ -51,6 +51,7 @@ class Stretto(CMakePackage):
         depends_on("py-rich@13:", type=("build", "run"))
         depends_on("py-numpy@1.24:", type=("build", "run"))
         depends_on("py-matplotlib@3.6:", type=("build", "run"))
+        depends_on("py-jinja2@3.1:", type=("build", "run"))
         depends_on("py-tomli@2:", type=("build", "run"), when="^python@:3.10")
 
     requires("%gcc@12:", "%clang@16:", policy="one_of", msg="Stretto is written in C++20")

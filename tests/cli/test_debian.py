@@ -82,9 +82,8 @@ stretto run --stats -n 2 -- "$program" --keys 1000
 
 
 def test_it_is_installed_used_and_removed(packages: list[Path], system: Path) -> None:
-    inside_of(
-        system, "apt-get -q update && apt-get -q -y install --no-install-recommends python3-matplotlib openmpi-bin"
-    )
+    needed = "python3-matplotlib python3-jinja2 openmpi-bin"
+    inside_of(system, f"apt-get -q update && apt-get -q -y install --no-install-recommends {needed}")
     before = files(system)
     for path in packages:
         shutil.copy(path, system / "tmp")

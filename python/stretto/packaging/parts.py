@@ -36,8 +36,8 @@ NATIVE = (
     "stretto-verify",
 )
 OLDEST_PYTHON = "3.10"
-# Most commands work without them, and they have code for one version of Python.
-COMPILED = ("numpy", "matplotlib")
+# Most commands work without them. They, or what they need, have code for one version of Python.
+COMPILED = ("numpy", "matplotlib", "jinja2")
 
 
 def copy_tool(package: Path) -> None:
