@@ -109,7 +109,7 @@ class NetworkParser {
   }
 
   bool slurm_line(Text next) {
-    Field named{}, nodes{}, switches{}, sizes{};
+    Field named{}, nodes{}, switches{}, sizes{}, level{};
     const Text first = next;
     for (; next.bytes != 0;) {
       Field f;
@@ -118,6 +118,7 @@ class NetworkParser {
                            : is_word(f.key, "nodes")                                   ? &nodes
                            : is_word(f.key, "switches")                                ? &switches
                            : is_word(f.key, "blocksizes")                              ? &sizes
+                           : is_word(f.key, "level")                                   ? &level
                                                                                        : nullptr;
       if (place && place->key.at) return fail(f.key.at, "given twice");
       if (place) {
@@ -131,6 +132,8 @@ class NetworkParser {
       return named.key.at || nodes.key.at ? fail(sizes.key.at, "BlockSizes has a line of its own")
                                           : block_sizes(sizes.value);
     if (!named.key.at) return fail(first.at, "SwitchName or BlockName was expected");
+    // scontrol writes a level, and beside the switches below a switch all nodes below these.
+    if (level.key.at && switches.key.at) nodes = {};
     const bool block = is_word(named.key, "blockname");
     if (block && switches.key.at) return fail(switches.key.at, "a block has nodes, no switches");
     if (!nodes.key.at && !switches.key.at)

@@ -5,7 +5,7 @@
 //   node lists     node-name switch [switch ...]    one node per line, lowest switch first
 //                                                   (Kurnosov 2023)
 //   Slurm, tree    SwitchName=s0 Nodes=tux[0-3,12]  topology.conf of the topology/tree plugin
-//                  SwitchName=s4 Switches=s[0-3]
+//                  SwitchName=s4 Switches=s[0-3]       and what `scontrol show topology` prints
 //   Slurm, block   BlockName=b1 Nodes=tux[01-04]    topology.conf of the topology/block plugin:
 //                  BlockSizes=4,16                  sizes after the first gather neighbours
 //

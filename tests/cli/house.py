@@ -209,7 +209,8 @@ ROOMS_BELOW["model"] = ROOMS_BELOW["cluster"] | {"cluster", "rules"}
 ROOMS_BELOW["packaging"] = {"core", "mpi", "native"}
 ROOMS_BELOW["kit"] = ROOMS_BELOW["model"] | {"model", "bench", "packaging"}
 ROOMS_BELOW["papers"] = ROOMS_BELOW["kit"] | {"kit"}
-ROOMS_BELOW["commands"] = ROOMS_BELOW["papers"] | {"papers"}
+ROOMS_BELOW["diagnosis"] = ROOMS_BELOW["bench"] | {"bench"}
+ROOMS_BELOW["commands"] = ROOMS_BELOW["papers"] | {"papers", "diagnosis"}
 
 
 @check

@@ -157,7 +157,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     play(pagerank, compile_pagerank=nothing, Run=PlayedRun, measure=nothing)
     play(pagerank_report, show=nothing, conclude=nothing, draw=nothing)
     play(pagerank, summarise=lambda runs: {"total": {}})
-    play(doctor, examine=lambda: iter([doctor.Verdict(doctor.GOOD, "x", "works")]))
+    play(doctor, examine=lambda *_: iter([doctor.Verdict(doctor.GOOD, "x", "works")]))
     play(locks, run_program=lambda *_: (0, {"checks": [], "samples": []}))
     play(
         top_jobs,

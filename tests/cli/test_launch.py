@@ -78,7 +78,7 @@ def test_exit_status_and_preload_are_the_ranks_own(found: Mpi, stretto: Tool, tm
 
 @every_mpi
 def test_result_is_the_same_and_calls_are_served(found: Mpi, stretto: Tool, tmp_path: Path) -> None:
-    from stretto.commands import doctor
+    from stretto.diagnosis import mpis
 
     if not found.mpicc:
         pytest.skip("no compiler wrapper")
@@ -92,7 +92,7 @@ def test_result_is_the_same_and_calls_are_served(found: Mpi, stretto: Tool, tmp_
     sums = [re.findall(r"^checksum \w{16}$", text, re.MULTILINE) for text in (plain.stdout, ours.stdout)]
     assert len(sums[0]) == 1 and sums[0] == sums[1]
     assert json.loads((tmp_path / "stats.json").read_text())["schema"] == "stretto.stats/1"
-    served, total = doctor.served_calls(tmp_path / "stats.json")
+    served, total = mpis.served_calls(tmp_path / "stats.json")
     assert served > 50 and served <= total
 
 

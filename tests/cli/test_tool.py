@@ -21,7 +21,8 @@ import harness
 import pytest
 from rich.console import Console
 from stretto.bench import pagerank, pagerank_report
-from stretto.commands import doctor, test
+from stretto.commands import test
+from stretto.diagnosis import machine, mpis, verdict
 from stretto.mpi import finding
 from stretto.native import build
 
@@ -147,25 +148,25 @@ def levels(verdicts: Any) -> dict[str, str]:
 def test_doctor_judges_what_the_probe_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def probe(**changes: Any) -> None:
         found = fake_probe(**changes)
-        monkeypatch.setattr(doctor.probe, "ask", lambda: found)
+        monkeypatch.setattr(machine.probe, "ask", lambda: found)
 
     probe()
-    assert set(levels(doctor.check_mechanisms()).values()) == {doctor.GOOD}
+    assert set(levels(machine.check_mechanisms()).values()) == {verdict.GOOD}
     probe(broken={"memfd": "Operation not permitted"})
-    assert levels(doctor.check_mechanisms())["shared memory files"] == doctor.BAD
+    assert levels(machine.check_mechanisms())["shared memory files"] == verdict.BAD
     probe(broken={"proc": "Permission denied", "cma": "Operation not permitted"})
-    assert doctor.BAD not in levels(doctor.check_mechanisms()).values()
+    assert verdict.BAD not in levels(machine.check_mechanisms()).values()
     probe(broken={"proc": "Permission denied", "mailbox": "Connection refused"})
-    assert levels(doctor.check_mechanisms())["reaching a peer's memory"] == doctor.BAD
+    assert levels(machine.check_mechanisms())["reaching a peer's memory"] == verdict.BAD
     probe(overlap=fake_probe()["overlap"])
-    assert set(levels(doctor.check_guarding()).values()) == {doctor.GOOD}
+    assert set(levels(machine.check_guarding()).values()) == {verdict.GOOD}
     probe(overlap={**fake_probe()["overlap"], "guard": "user", "calls": False, "calls_error": "Device busy"})
-    assert list(levels(doctor.check_guarding()).values()) == [doctor.WARN, doctor.GOOD] + 3 * [doctor.WARN]
-    assert "/etc/udev/rules.d" in next(doctor.check_guarding()).advice
+    assert list(levels(machine.check_guarding()).values()) == [verdict.WARN, verdict.GOOD] + 3 * [verdict.WARN]
+    assert "/etc/udev/rules.d" in next(machine.check_guarding()).advice
     probe(cpus={"usable": 4, "online": 8, "quota": 0.5})
-    assert levels(doctor.check_processors()) == {"cgroup quota": doctor.WARN}
+    assert levels(machine.check_processors()) == {"cgroup quota": verdict.WARN}
     probe(option_messages=[{"error": True, "text": "STRETTO_SLOTS: bad"}])
-    assert levels(doctor.check_options())["options"] == doctor.BAD
+    assert levels(machine.check_options())["options"] == verdict.BAD
 
 
 def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -173,9 +174,9 @@ def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatc
     source = tmp_path / "nothing.c"
     source.write_text("int nothing;\n")
     subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", str(tmp_path / "nothing.so")], check=True)
-    monkeypatch.setattr(doctor, "library_for", lambda abi: tmp_path / "nothing.so")
-    verdict = doctor.check_mpi(finding.find())
-    assert verdict.level == doctor.BAD and "not active" in verdict.finding
+    monkeypatch.setattr(mpis, "library_for", lambda abi: tmp_path / "nothing.so")
+    found = mpis.check_mpi(finding.find())
+    assert found.level == verdict.BAD and "not active" in found.finding
 
 
 # ---- demo ----------------------------------------------------------------------------------------

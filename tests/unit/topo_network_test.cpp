@@ -66,6 +66,16 @@ TEST(Network, SlurmTreeWithSeveralSpines) {
   EXPECT_EQ(r.path("b"), "s1 s4");
 }
 
+TEST(Network, WhatScontrolPrints) {
+  const Read r(
+      "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=tux[0-1]\nSwitchName=s1 Level=0 LinkSpeed=1 Nodes=tux2\n"
+      "SwitchName=top Level=1 LinkSpeed=1 Nodes=tux[0-2] Switches=s[0-1]\n");
+  ASSERT_TRUE(r.good) << r.mistake();
+  EXPECT_EQ(r.network.nodes(), 3);
+  EXPECT_EQ(r.path("tux1"), "s0 top");
+  EXPECT_EQ(r.path("tux2"), "s1 top");
+}
+
 TEST(Network, SlurmBlocks) {
   std::string text = "BlockSizes=4,8,16\n";
   for (int b = 1; b <= 5; ++b) text += "BlockName=b" + std::to_string(b) + " Nodes=n" + std::to_string(b) + "[01-04]\n";

@@ -11,18 +11,8 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from stretto.core.console import fail, note, out, working
+from stretto.core.units import ranges
 from stretto.native import build
-
-
-def ranges(numbers: list[int]) -> str:
-    """Numbers as text: [0, 1, 2, 3, 8] is 0-3,8."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ",".join("-".join(str(n) for n in part) for part in parts)
 
 
 def find(ranks: int | None, root: int) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stretto.commands.topology import ranges, title
+from stretto.commands.topology import title
 from stretto.core.plots import COLOURS, save
+from stretto.core.units import ranges
 
 ROOT, LEADER, EDGE, DIM = COLOURS[1], COLOURS[0], "#8a8a8a", "#666666"
 IN_FULL = 24  # with more lowest groups, groups of equal structure are drawn once

@@ -47,3 +47,14 @@ def format_time(time: float, unit: str = "ns") -> str:
         if time < limit * 0.9995:
             return f"{time * factor:.3g} {name}"
     return f"{time * 1e-9:.3g} s"
+
+
+def ranges(numbers: list[int]) -> str:
+    """Numbers as text: [0, 1, 2, 3, 8] is 0-3,8."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(str(n) for n in part) for part in parts)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Runs a program under a seccomp filter as containers have it: some system calls fail with EPERM.
-//   namespace_seccomp LIST program args...     LIST of memfd,cma,pidfd,random,fallocate
+//   namespace_seccomp LIST program args...     LIST of memfd,cma,pidfd,random,fallocate,...
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -21,6 +21,7 @@ static const struct {
     {"random", {SYS_getrandom, -1}},
     {"fallocate", {SYS_fallocate, -1}},
     {"membarrier", {SYS_membarrier, -1}},
+    {"userfaultfd", {SYS_userfaultfd, -1}},
 };
 
 int main(int argc, char** argv) {
