@@ -70,6 +70,8 @@ def test_s1_is_judged_by_ranks_that_have_a_core_each() -> None:
     assert here("s1-figure-2", rows[2:]) == [pytest.approx(9.0)] * 2
     sixteen = [row_of_s1(256 << 10, 0.5, 16, True), row_of_s1(1 << 20, 5.0, 16, True)]
     assert here("s1-figure-6", rows + sixteen) == [pytest.approx(0.4), pytest.approx(0.5)]
+    many = [row_of_s1(64, 0.3, 8), row_of_s1(64, 0.1, 16)]  # on 16 cores
+    assert here("s1-figure-6", many) == [pytest.approx(0.3), pytest.approx(0.1)]
     (panel,) = entry("s1-figure-2").panels(rows)
     assert [(s.name, s.points) for s in panel.series][0] == ("2 ranks", [(64, 0.2), (1 << 20, 0.8)])
 

@@ -130,10 +130,12 @@ def row_of(event: Row, name: str, shape: Shape) -> Row:
 
 
 def judged(rows: Rows, bytes_: tuple[int, int], ranks: int | None = None) -> float | None:
-    """The geometric mean of the ratios: of ranks that have a core each, if there are any."""
-    rows = [row for row in rows if ranks is None or row["ranks"] == ranks or not row["crowded"] and ranks == 8]
-    free = [row for row in rows if not row["crowded"]]
-    return mean_ratio(free or rows, bytes=bytes_)
+    """The geometric mean of the ratios: of ranks that have a core each, if there are any. As many
+    ranks as cores stand for 8."""
+    of_ranks = [row for row in rows if ranks in (None, row["ranks"])]
+    free = [row for row in of_ranks if not row["crowded"]]
+    fewer = [row for row in rows if ranks == 8 and row["ranks"] < 8]
+    return mean_ratio(free or fewer or of_ranks, bytes=bytes_)
 
 
 SHORT, ALL = (0, 64 << 10), (0, MOST)
