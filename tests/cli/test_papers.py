@@ -18,7 +18,7 @@ import pytest
 from stretto.core.console import fail
 from stretto.core.processors import Cpu, Topology
 from stretto.core.time_limit import TimeUp, time_limit
-from stretto.papers import page, s1, s2, s3, s4, s5, suite, table
+from stretto.papers import page, s1, s2, s3, s4, s5, suite, table, turns
 from stretto.papers.entry import Claim, Entry, Site
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -94,15 +94,15 @@ def test_s2_is_judged_by_ranks_in_blocks() -> None:
 
 
 def test_s3_compares_with_2n_mutex_where_processes_have_a_core_each() -> None:
-    def rows(readers: int, crowded: bool, factor: float) -> list[dict[str, Any]]:
+    def rows(readers: int, factor: float) -> list[dict[str, Any]]:
         samples = [
             {"mode": "concurrent", "scheme": scheme, "clients": readers}
             | {"locks_per_s": 1e6 * factor**number, "write_acquire_us": 10 / factor**number}
             for number, scheme in enumerate(s3.SCHEMES)
         ]
-        return [{**row, "crowded": crowded} for row in s3.locks.summarize(samples)]
+        return [s3.row_of(row, cores=2) for row in s3.locks.summarize(samples)]
 
-    measured = rows(1, False, 2.0) + rows(8, True, 100.0)
+    measured = rows(1, 2.0) + rows(8, 100.0)
     assert here("s3-figures-15-16", measured) == [pytest.approx(v) for v in (2, 4, 0.5, 0.25)]
     assert [panel.title for panel in entry("s3-figures-15-16").panels(measured)] == [
         "Concurrent",
@@ -186,6 +186,26 @@ def test_entries_share_the_time_and_get_what_others_leave(monkeypatch: pytest.Mo
     entries = [played(measure, seconds=s) for s in (30.0, 10.0)]
     run(entries[0], played(measure, needs=("mpi",), seconds=1000.0), entries[1], budget_s=80.0)
     assert shares == [pytest.approx(60), pytest.approx(80)]
+
+
+def test_a_job_that_takes_too_long_leaves_the_others_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows until then count, and the entry is measured in part."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(turns, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+
+    def play(site: Site, shape: s1.Shape, request: Any, row: Callable[..., None]) -> None:
+        for bytes_ in request.sizes("scatterv"):
+            row({"bytes": bytes_, "ours_us": 1.0, "mpi_us": 2.0, "path": "x"})
+
+    monkeypatch.setattr(s1, "run", play)
+    site = Site(None)
+    site.topology = machine(1, 2)
+    kept: list[dict[str, Any]] = []
+    with pytest.raises(TimeUp):
+        s1.measure(s1.FIGURES[0], site, 20.0, kept.append)
+    found = [row["series"] for row in kept]
+    assert len(set(found)) == len(s1.jobs_of(s1.FIGURES[0], site.topology)) == 4
+    assert max(map(found.count, found)) < len(s1.request_of(s1.FIGURES[0], 2, 1, 9.0).sizes("scatterv"))
 
 
 def test_an_entry_is_ended_when_its_time_is_over() -> None:

@@ -10,6 +10,8 @@ from stretto.papers.entry import PAPER, Row
 
 SIZE = (5.2, 3.6)  # inches; a page of 400 pixels shows an inch as about 72 of them
 FONT = 11
+FEW_DECADES = 1000
+TICKS = [part * 10**power for power in range(-3, 9) for part in (1, 2, 5)]
 
 
 def draw(panel: Row, name: str) -> str:
@@ -72,6 +74,11 @@ def set_axes(axis: Any, panel: Row) -> None:
         axis.set_xscale("log", base=2)
     if y["scale"] == "log10":
         axis.set_yscale("log")
+        low, high = axis.get_ylim()
+        if high < FEW_DECADES * low:
+            axis.set_yticks([tick for tick in TICKS if low <= tick <= high])
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.minorticks_off()
     else:
         axis.set_ylim(bottom=0)
     if x["names"]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,12 +10,14 @@ from stretto.bench import figures, program
 from stretto.bench.request import Request
 from stretto.core.console import err
 from stretto.core.processors import Topology
+from stretto.core.time_limit import TimeUp
 from stretto.core.units import format_size, sizes_between
 from stretto.kit import measuring, plan, situation
 from stretto.papers.entry import Axis, Claim, Entry, Keep, Panel, Row, Rows, Site, curves, mean_ratio
+from stretto.papers.turns import Cut, Turn, in_turn
 
 LEAST, MOST, FACTOR = 64, 16 << 20, 4  # S1: -msglog 6:24
-OVERHEAD = 1.5  # time of a run / that in which its contenders are timed
+OVERHEAD = 2.0  # time of a run / that in which its contenders are timed
 ROOTS = {1: "root in turn", 0: "root 0"}
 THEIRS = (
     "2 Xeon E5-2620 v4 of 8 cores each; Open MPI 4.1.2, its component coll/tuned; IMB, 5000 calls, another buffer at "
@@ -92,19 +93,24 @@ def request_of(figure: Figure, ranks: int, root_shift: int, seconds: float) -> R
 
 
 def measure(figure: Figure, site: Site, seconds: float, keep: Keep) -> None:
-    jobs = jobs_of(figure, site.topology)
-    end = time.monotonic() + seconds
-    for number, (shape, root) in enumerate(jobs):
-        share = max(end - time.monotonic(), 0.1) / (len(jobs) - number)
+    is_cut = False
+    for (shape, root), share in in_turn(jobs_of(figure, site.topology), seconds):
         request = request_of(figure, shape.ranks, root, share)
         name = f"{shape.name}, {ROOTS[root]}" if len(figure.roots) > 1 else shape.name
+        turn = Turn(share)
         with err.status("") as status:
 
             def row(event: Row) -> None:
                 status.update(f"{figure.op}, {name}: {format_size(event['bytes'])}")
                 keep(row_of(event, name, shape))
+                turn.check()
 
-            run(site, shape, request, row)
+            try:
+                run(site, shape, request, row)
+            except Cut:
+                is_cut = True
+    if is_cut:
+        raise TimeUp
 
 
 def run(site: Site, shape: Shape, request: Request, row: Keep) -> None:
@@ -193,7 +199,7 @@ def entry(figure: Figure) -> Entry:
         f"{places} ranks (NUMA nodes x ranks on each) on {THEIRS}",
         lambda site: here(figure, site),
         CLAIMS[figure.op],
-        40 if len(figure.shapes) > 1 else 25,
+        45 if len(figure.shapes) > 1 else 30,
         ("mpi",),
         lambda site: site.build("collectives"),
         lambda site, seconds, keep: measure(figure, site, seconds, keep),

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import time
-
 from stretto.bench import locks
-from stretto.core.time_limit import TimeUp
-from stretto.papers.entry import Axis, Claim, Entry, Keep, Panel, Rows, Site, curves, mean_ratio
+from stretto.papers.entry import Axis, Claim, Entry, Keep, Panel, Row, Rows, Site, curves, mean_ratio
+from stretto.papers.turns import in_turn
 
 SCHEMES = (locks.BASE, "n-mutex-signal", "n-mcs")
 NAMES = {locks.BASE: "2N-mutex", "n-mutex-signal": "N(mutex+signal)", "n-mcs": "N-MCS"}  # as S3 has them
@@ -25,13 +23,8 @@ def readers_of(cores: int) -> list[int]:
 
 
 def measure(mode: str, site: Site, seconds: float, keep: Keep) -> None:
-    end = time.monotonic() + seconds
-    numbers = readers_of(site.cores)
-    for done, readers in enumerate(numbers):
-        left = end - time.monotonic()
-        if left <= 0:
-            raise TimeUp
-        each_ms = 1000 * left / (len(numbers) - done) / OVERHEAD / len(SCHEMES) / REPETITIONS
+    for readers, share in in_turn(readers_of(site.cores), seconds):
+        each_ms = 1000 * share / OVERHEAD / len(SCHEMES) / REPETITIONS
         _, report = locks.run_program(
             [
                 *("measure", "--schemes", ",".join(SCHEMES), "--modes", mode, "--clients", str(readers)),
@@ -40,7 +33,12 @@ def measure(mode: str, site: Site, seconds: float, keep: Keep) -> None:
             f"{locks.TITLES[mode]}, {readers} readers",
         )
         for row in locks.summarize(report["samples"]):
-            keep({**row, "crowded": readers + 1 > site.cores})
+            keep(row_of(row, site.cores))
+
+
+def row_of(summary: Row, cores: int) -> Row:
+    millions = summary["locks_per_s"] / 1e6
+    return {**summary, "million_locks_per_s": millions, "crowded": summary["clients"] + 1 > cores}
 
 
 def rate_ratio(scheme: str):
@@ -70,7 +68,7 @@ def panel(rows: Rows, title: str, key: str, label: str) -> Panel:
 
 
 def panels(mode: str, rows: Rows) -> list[Panel]:
-    found = [panel(rows, locks.TITLES[mode].capitalize(), "locks_per_s", "locks a second")]
+    found = [panel(rows, locks.TITLES[mode].capitalize(), "million_locks_per_s", "million locks a second")]
     if mode == "concurrent":
         found += [panel(rows, "Acquiring for writing", "write_acquire_us", "us")]
     return found

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import time
-
 from stretto.cluster.plan import Plan
 from stretto.cluster.target import Target
-from stretto.core.time_limit import TimeUp
 from stretto.model import best_k, exercises, profile, timer
 from stretto.native import build
 from stretto.papers.clusters import temporary
 from stretto.papers.entry import PAPER, Axis, Claim, Entry, Keep, Panel, Row, Rows, Series, Site, curves
+from stretto.papers.turns import in_turn
 
 # Figure 7: a = 2o + L + m gamma = 3, b = o + m gamma = 2, for m = 8 bytes.
 A, B = 3.0, 2.0
@@ -25,7 +23,8 @@ HOSTS, RANKS_PER_HOST, RATE_BPS = 6, 8, 32_000_000_000
 CHAINS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 23)
 DOUBLES = (1, 1024, 1_048_576)
 MARKED_8 = 7
-SECONDS_OF_A_TURN = 12.0  # a run of all numbers of chains with one length
+SECONDS_OF_A_TURN = 20.0  # a run of all numbers of chains with one length
+MOST_TURNS = 5
 
 
 def formula(ranks: int, k: int) -> float:
@@ -70,15 +69,11 @@ def formula_at_marked() -> float:
 
 
 def execute(site: Site, seconds: float, keep: Keep) -> None:
-    end = time.monotonic() + seconds
     with temporary(lambda name: Plan(name, 1, HOSTS, RANKS_PER_HOST, RATE_BPS)) as cluster:
         target = Target(site.mpi, cluster)
-        for done, doubles in enumerate(DOUBLES):
-            left = end - time.monotonic()
-            if left <= 0:
-                raise TimeUp
-            turns = max(1, int(left / (len(DOUBLES) - done) / SECONDS_OF_A_TURN))
-            times = best_k.by_cluster(target, cluster.plan.ranks, min(turns, 5))(8 * doubles, CHAINS)
+        for doubles, share in in_turn(DOUBLES, seconds):
+            turns = min(max(1, int(share / SECONDS_OF_A_TURN)), MOST_TURNS)
+            times = best_k.by_cluster(target, cluster.plan.ranks, turns)(8 * doubles, CHAINS)
             for row in rows_of(doubles, times):
                 keep(row)
 
@@ -149,7 +144,7 @@ ENTRIES = (
             Claim(f"k = {MARKED_8}, sums of {doubles:,}: time / the best k's", "near 1", of_marked(doubles))
             for doubles in DOUBLES
         ),
-        110,
+        120,
         ("mpi", "cluster"),
         lambda site: exercises.program(site.mpi),
         execute,

@@ -4,19 +4,18 @@ namespaces."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from stretto.bench import overlap
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import Plan, describe
-from stretto.core.time_limit import TimeUp
 from stretto.mpi import environments
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.native.build import library_for
 from stretto.papers.clusters import temporary
 from stretto.papers.entry import PAPER, Axis, Claim, Entry, Keep, Panel, Row, Rows, Series, Site
+from stretto.papers.turns import in_turn
 
 BLOCK_BYTES = 512 << 10
 SECONDS_OF_A_REPETITION = 20.0  # both jobs, all regimes
@@ -60,13 +59,9 @@ def plan_of(name: str) -> Plan:
 
 
 def measure(site: Site, seconds: float, keep: Keep) -> None:
-    end = time.monotonic() + seconds
     with temporary(plan_of) as cluster:
-        for done, setting in enumerate(SETTINGS):
-            left = end - time.monotonic()
-            if left <= 0:
-                raise TimeUp
-            repeat = int(left / (len(SETTINGS) - done) / SECONDS_OF_A_REPETITION)
+        for setting, share in in_turn(SETTINGS, seconds):
+            repeat = int(share / SECONDS_OF_A_REPETITION)
             request = overlap.Request(
                 *(("alltoall",), BLOCK_BYTES, BLOCK_BYTES, (setting.where,), setting.order, "sleep", overlap.REGIMES),
                 min(max(repeat, 1), MOST_REPETITIONS),
@@ -149,7 +144,7 @@ ENTRIES = (
         f"takes {COMM_MS:.0f} ms",
         here,
         tuple(claim for regime in REGIMES for claim in claims(regime)),
-        120,
+        150,
         ("mpi", "cluster"),
         lambda site: site.build("overlap"),
         measure,

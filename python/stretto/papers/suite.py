@@ -21,7 +21,7 @@ from stretto.native.build import BuildError
 from stretto.papers.entry import Entry, Row, Rows, Site
 from stretto.papers.table import PAPERS
 
-BUDGET_S = 600.0
+BUDGET_S = 720.0
 GRACE = 1.4  # an entry that takes so many times its part of the time is ended
 LEAST_S = 1.0
 ERRORS = (Failed, ClusterError, PlanError, JobFailed, JobHangs, BuildError, MpiNotFound)
