@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from stretto.commands.options import checked
 from stretto.core import html_pages, machine
@@ -84,6 +85,7 @@ def show(doc: Row) -> None:
             shown.add_row(name, claim["what"], claim["paper"], page.number_text(claim["here"]), mark)
             name = ""
         if entry["reason"]:
-            shown.add_row(name, f"[dim]{entry['status']}: see the JSON or HTML[/]")
+            why = entry["reason"].splitlines()[0]
+            shown.add_row(name, Text(f"{entry['status']}: {why}", "dim"))
     out.print(shown)
     out.print(page.verdict(doc))

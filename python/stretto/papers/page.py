@@ -51,13 +51,8 @@ def verdict(doc: Row) -> str:
     judged = [claim for entry in entries for claim in entry["claims"] if claim["reached"] is not None]
     good = sum(claim["reached"] for claim in judged)
     done = sum(entry["status"] in (MEASURED, IN_PART) for entry in entries)
-    if not done:
-        text = "Nothing has been measured."
-    elif not judged:
-        text = "No claim could be judged."
-    else:
-        text = f"{good} of {len(judged)} claims are reached on this machine."
-    text += f" {done} of {len(entries)} figures and tables have been measured"
+    text = f"{good} of {len(judged)} claims are reached on this machine. " if judged else ""
+    text += f"{done or 'None'} of {len(entries)} figures and tables have been measured"
     counts = {status: sum(entry["status"] == status for entry in entries) for status in (IN_PART, FAILED, IMPOSSIBLE)}
     return text + "".join(f"; {status}: {count}" for status, count in counts.items() if count) + "."
 
