@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Optional
 
 from stretto.bench import program
 from stretto.bench.figures import geomean
@@ -22,6 +22,7 @@ from stretto.native.build import library_for
 Row = dict[str, Any]
 Rows = list[Row]
 Keep = Callable[[Row], None]
+Judge = Callable[[Rows], Optional[float]]  # the number beside a claim
 
 # Whom a series is of: the style of its curve.
 HERE, PAPER = "here", "paper"
@@ -65,7 +66,7 @@ class Claim:
 
     what: str
     paper: str
-    here: Callable[[Rows], float | None]
+    here: Judge
     limit: float | None = None
     at_least: bool = False
 

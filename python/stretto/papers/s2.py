@@ -18,7 +18,21 @@ from stretto.mpi import environments
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.native.build import library_for
 from stretto.papers.clusters import temporary
-from stretto.papers.entry import PAPER, Axis, Claim, Entry, Keep, Panel, Row, Rows, Series, Site, curves, mean_ratio
+from stretto.papers.entry import (
+    PAPER,
+    Axis,
+    Claim,
+    Entry,
+    Judge,
+    Keep,
+    Panel,
+    Row,
+    Rows,
+    Series,
+    Site,
+    curves,
+    mean_ratio,
+)
 from stretto.papers.turns import Cut, Turn, in_turn
 
 LEAST, FACTOR = 4, 4
@@ -61,7 +75,7 @@ class Table:
     claims: tuple[Claim, ...]
 
 
-def ratio(least: int, most: int, levels: str = ALL):
+def ratio(least: int, most: int, levels: str = ALL) -> Judge:
     """The geometric mean of the ratios with these levels between two lengths."""
     return lambda rows: mean_ratio(rows, bytes=(least, most), levels=levels, map="slot")
 

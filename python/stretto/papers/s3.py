@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from stretto.bench import locks
-from stretto.papers.entry import Axis, Claim, Entry, Keep, Panel, Row, Rows, Site, curves, mean_ratio
+from stretto.papers.entry import Axis, Claim, Entry, Judge, Keep, Panel, Row, Rows, Site, curves, mean_ratio
 from stretto.papers.turns import in_turn
 
 SCHEMES = (locks.BASE, "n-mutex-signal", "n-mcs")
@@ -41,11 +41,11 @@ def row_of(summary: Row, cores: int) -> Row:
     return {**summary, "million_locks_per_s": millions, "crowded": summary["clients"] + 1 > cores}
 
 
-def rate_ratio(scheme: str):
+def rate_ratio(scheme: str) -> Judge:
     return lambda rows: judged(rows, scheme, "locks_ratio")
 
 
-def acquire_ratio(scheme: str):
+def acquire_ratio(scheme: str) -> Judge:
     return lambda rows: judged(rows, scheme, "write_acquire_ratio")
 
 

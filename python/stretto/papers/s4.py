@@ -8,7 +8,7 @@ from stretto.cluster.target import Target
 from stretto.model import best_k, exercises, profile, timer
 from stretto.native import build
 from stretto.papers.clusters import temporary
-from stretto.papers.entry import PAPER, Axis, Claim, Entry, Keep, Panel, Row, Rows, Series, Site, curves
+from stretto.papers.entry import PAPER, Axis, Claim, Entry, Judge, Keep, Panel, Row, Rows, Series, Site, curves
 from stretto.papers.turns import in_turn
 
 # Figure 7: a = 2o + L + m gamma = 3, b = o + m gamma = 2, for m = 8 bytes.
@@ -41,7 +41,7 @@ def model(_: Site, __: float, keep: Keep) -> None:
         keep({"ranks": curve["ranks"], "points": [[p["k"], p["time"]] for p in curve["points"] if p["k"] in DRAWN]})
 
 
-def best_chains(ranks: int):
+def best_chains(ranks: int) -> Judge:
     def best(rows: Rows) -> float | None:
         points = next((row["points"] for row in rows if row["ranks"] == ranks), [])
         return min(points, key=lambda point: point[1])[0] if points else None
@@ -89,7 +89,7 @@ def rows_of(doubles: int, times: best_k.Times) -> Rows:
     return rows + [{"doubles": doubles, "k": None, "name": name, "time_ns": time} for name, time in others.items()]
 
 
-def of_marked(doubles: int):
+def of_marked(doubles: int) -> Judge:
     return lambda rows: next(
         (row["of_best"] for row in rows if (row["doubles"], row["k"]) == (doubles, MARKED_8)), None
     )

@@ -4,7 +4,6 @@ namespaces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from stretto.bench import overlap
@@ -14,7 +13,7 @@ from stretto.mpi import environments
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.native.build import library_for
 from stretto.papers.clusters import temporary
-from stretto.papers.entry import PAPER, Axis, Claim, Entry, Keep, Panel, Row, Rows, Series, Site
+from stretto.papers.entry import PAPER, Axis, Claim, Entry, Judge, Keep, Panel, Row, Rows, Series, Site
 from stretto.papers.turns import in_turn
 
 BLOCK_BYTES = 512 << 10
@@ -87,7 +86,7 @@ def row_of(result: Row, setting: Setting) -> Row:
     }
 
 
-def of_regime(regime: str, key: str) -> Callable[[Rows], float | None]:
+def of_regime(regime: str, key: str) -> Judge:
     """Of the setting that is S5's."""
     wanted = (regime, SETTINGS[0].name)
     return lambda rows: next((row[key] for row in rows if (row["regime"], row["setting"]) == wanted), None)
