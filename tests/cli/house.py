@@ -210,7 +210,8 @@ ROOMS_BELOW["packaging"] = {"core", "mpi", "native"}
 ROOMS_BELOW["kit"] = ROOMS_BELOW["model"] | {"model", "bench", "packaging"}
 ROOMS_BELOW["papers"] = ROOMS_BELOW["kit"] | {"kit"}
 ROOMS_BELOW["diagnosis"] = ROOMS_BELOW["bench"] | {"bench"}
-ROOMS_BELOW["commands"] = ROOMS_BELOW["papers"] | {"papers", "diagnosis"}
+ROOMS_BELOW["demo"] = ROOMS_BELOW["kit"]
+ROOMS_BELOW["commands"] = ROOMS_BELOW["papers"] | {"papers", "diagnosis", "demo"}
 
 
 @check

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples fft3d and sample_sort: one result for any number of ranks, with Stretto and without,
-and an error when data are wrong."""
+"""The examples. Each says that its result is right, the same with Stretto as without.
+
+fft3d and sample_sort also give one result for any number of ranks, and an error when data are wrong.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +51,39 @@ def test_one_result_for_any_number_of_ranks(name: str, found: Mpi) -> None:
         assert len(sums) == 1, arguments
         results += sums
     assert len(set(results)) == len(results), "other arguments, another result"
+
+
+# Programs that print one line, and arguments for a short run.
+ONE_LINE = {"cg": "40", "sgd": "400 2000", "kmeans": "1000", "jacobi": "12", "fft2d": "30"}
+
+
+def program_of(name: str) -> tuple[Mpi, list[str | Path]]:
+    """An MPI that can build or interpret an example, and the program's words."""
+    source = next((programs.root() / "examples").glob(f"{name}.*"))
+    for found in finding.find_all():
+        if source.suffix == ".py" and found.python:
+            return found, [found.python, source]
+        compiler = {".c": found.mpicc, ".cpp": found.mpicxx, ".f90": found.mpifort}.get(source.suffix)
+        if compiler and found.kind in ("openmpi", "mpich") and not found.is_standard:
+            return found, [programs.compiled(found, name)]
+    pytest.skip(f"no MPI here builds {source.name}")
+
+
+@pytest.mark.parametrize("name", ONE_LINE)
+def test_each_says_the_same_with_and_without(name: str) -> None:
+    found, argv = program_of(name)
+    ours = environments.rank_environment(
+        build.library(found.abi), {**environments.SERVED_AT_ONCE, "STRETTO_STATS": "text"}
+    )
+    said = []
+    for env in ({}, ours):
+        done = launching.capture(found, found.command(3, [*argv, *ONE_LINE[name].split()], env))
+        assert done.returncode == 0, done.stdout + done.stderr
+        (line,) = done.stdout.splitlines()
+        assert re.fullmatch(rf"{name}: .*\b3 ranks: right, +\d+\.\d+ s.*", line), line
+        said.append(re.sub(r"[\d.]+ s", "", line))
+    assert said[0] == said[1]
+    assert re.search(r"\b(allreduce|alltoall)\b", done.stderr), "the run with Stretto was served"
 
 
 @every_mpi

@@ -27,6 +27,7 @@ from stretto.commands.model import calibrate, compare, measure
 from stretto.commands.top import command as top
 from stretto.commands.top import jobs as top_jobs
 from stretto.core import reports
+from stretto.demo import graph
 from stretto.model import best_k, exercises, node, timer, tuning
 from stretto.mpi import Mpi, choosing
 
@@ -59,7 +60,7 @@ LINES = {
     "cluster.run": ("cluster", "run", "--without", "--", "true"),
     "cluster.simulate": ("cluster", "simulate", "4x2", "--op", "bcast", "--sizes", "8"),
     "cluster.status": ("cluster", "status"),
-    "demo": ("demo", "--no-bench"),
+    "demo": ("demo", "--only", "pagerank", "--no-bench"),
     "doctor": ("doctor",),
     "explain": ("explain", "--op", "bcast", *LOGP),
     "info": ("info",),
@@ -155,8 +156,11 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
         play(command, library_for=lambda abi: Path("/x.so"))
     play(program, run_all=lambda *_: [events])
     play(pagerank, compile_pagerank=nothing, Run=PlayedRun, measure=nothing)
-    play(pagerank_report, show=nothing, conclude=nothing, draw=nothing)
-    play(pagerank, summarise=lambda runs: {"total": {}})
+    play(pagerank_report, show=nothing, conclude=nothing)
+    play(demo, draw=nothing)
+    play(graph, library_for=lambda abi: Path("/x.so"))
+    times = {"mpi_ms": 2.0, "stretto_ms": 1.0, "ratios": [0.5]}
+    play(pagerank, summarise=lambda runs: {"total": times, "collectives": times})
     play(doctor, examine=lambda *_: iter([doctor.Verdict(doctor.GOOD, "x", "works")]))
     play(locks, run_program=lambda *_: (0, {"checks": [], "samples": []}))
     play(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""info, doctor, demo and test: what they say must agree with what is."""
+"""info, doctor and test: what they say must agree with what is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -19,8 +18,6 @@ from typing import Any
 
 import harness
 import pytest
-from rich.console import Console
-from stretto.bench import pagerank, pagerank_report
 from stretto.commands import test
 from stretto.diagnosis import machine, mpis, verdict
 from stretto.mpi import finding
@@ -177,85 +174,6 @@ def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(mpis, "library_for", lambda abi: tmp_path / "nothing.so")
     found = mpis.check_mpi(finding.find())
     assert found.level == verdict.BAD and "not active" in found.finding
-
-
-# ---- demo ----------------------------------------------------------------------------------------
-
-
-def row(ratios: list[float]) -> dict[str, Any]:
-    ratios = sorted(ratios)
-    return {"ratio": ratios[len(ratios) // 2], "ratios": ratios, "mpi_ms": 1.0, "stretto_ms": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("ratios", "words"),
-    [
-        ([0.5, 0.5, 0.52, 0.49, 0.9], "2.00 times as fast"),
-        ([1.3, 1.3, 1.25, 1.31, 0.9], "1.30 times the time"),
-        ([0.7, 0.99, 1.0, 1.01, 1.4], "no clear difference"),
-        ([1.0], "no clear difference"),
-    ],
-)
-def test_verdict_is_honest(ratios: list[float], words: str) -> None:
-    assert pagerank_report.verdict(row(ratios))[0] == words
-
-
-def test_times_that_contradict_their_ratio_are_explained(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Medians of each way's runs, and the median of ratios of neighbours."""
-    names = (*pagerank.PHASES, "collectives", "total")
-    calm = {name: {"mpi_ms": 100.0, "stretto_ms": 50.0, "ratio": 0.5, "ratios": [0.5]} for name in names}
-    assert pagerank_report.contradictory(calm) == []
-    busy = {**calm, "collectives": {"mpi_ms": 386.09, "stretto_ms": 264.97, "ratio": 1.07, "ratios": [1.07]}}
-    assert pagerank_report.contradictory(busy) == ["collectives"]
-    tiny = {**calm, "norm": {"mpi_ms": 0.4, "stretto_ms": 0.1, "ratio": 1.0, "ratios": [1.0]}}
-    assert pagerank_report.contradictory(tiny) == []
-    monkeypatch.setattr(pagerank_report, "out", Console(width=160))
-    pagerank_report.show(busy, finding.find(), 2)
-    said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "all collectives: the two times do not have this ratio" in said
-        and "may add up to more than the whole run" in said
-    )
-
-
-def test_demo_measures_and_draws(stretto: Tool, tmp_path: Path) -> None:
-    done = stretto(
-        "demo",
-        "--vertices",
-        "3000",
-        "-r",
-        "3",
-        "--no-bench",
-        "--json",
-        tmp_path / "d.json",
-        "--picture",
-        tmp_path / "d.png",
-        timeout=280,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    data = json.loads((tmp_path / "d.json").read_text())
-    assert data["identical"] is True and data["repetitions"] == 3 and data["machine"]["cpus_usable"] >= 1
-    for name in ("exchange", "collectives", "total"):
-        measured = data["pagerank"][name]
-        assert measured["mpi_ms"] > 0 and measured["stretto_ms"] > 0 and len(measured["ratios"]) == 3
-    assert data["pagerank"]["total"]["mpi_ms"] >= data["pagerank"]["collectives"]["mpi_ms"]
-    png = (tmp_path / "d.png").read_bytes()
-    width, height = struct.unpack(">II", png[16:24])
-    assert png.startswith(b"\x89PNG") and width > 600 and height > 400
-    assert "identical" in done.stdout and str(tmp_path / "d.png") in done.stderr
-
-
-def test_demo_takes_a_users_matrix_and_refuses_a_bad_one(stretto: Tool, tmp_path: Path) -> None:
-    path = tmp_path / "m.mtx"
-    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n2 1\n3 1\n4 1\n")
-    options = ("-r", "1", "--no-bench", "--picture", tmp_path / "d.png", "--matrix", path)
-    done = stretto("demo", *options)
-    assert done.returncode == 0 and "vertices 4, edges 6" in done.stdout and "1. vertex 0" in done.stdout
-    path.write_text("%%MatrixMarket matrix coordinate pattern general\n4 4 3\n2 1\n")
-    done = stretto("demo", *options)
-    assert done.returncode == 1 and "line 3: the file ends after 1 of 3 entries" in done.stderr
 
 
 # ---- test ----------------------------------------------------------------------------------------

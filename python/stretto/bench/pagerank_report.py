@@ -4,34 +4,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from stretto.bench import pagerank
-from stretto.core import machine
+from stretto.bench.verdicts import NO_DIFFERENCE, of_ratios
 from stretto.core.console import out
-from stretto.core.plots import save
 from stretto.mpi import Mpi
 
-NO_DIFFERENCE = "no clear difference"
 CAPTION = (
     "Ratio: median over pairs of neighbouring runs. A phase's time is that of the rank for which it was longest, "
     "and who waits in a collective "
     "for one that still computes counts that there: phases may add up to more than the whole run."
 )
-
-
-def verdict(row: dict[str, Any]) -> tuple[str, str]:
-    """Words and a colour. A difference counts if at least three quarters of the pairs show it."""
-    ratios, ratio = row["ratios"], row["ratio"]
-    low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
-    if high < 0.98:
-        return f"{1 / ratio:.2f} times as fast", "green"
-    if low > 1.02:
-        return f"{ratio:.2f} times the time", "red"
-    return NO_DIFFERENCE, "yellow"
 
 
 def contradictory(rows: dict[str, Any]) -> list[str]:
@@ -57,7 +43,7 @@ def show(rows: dict[str, Any], mpi: Mpi, np: int) -> None:
         table.add_column(heading, justify="right")
     table.add_column("")
     for name, row in rows.items():
-        words, colour = verdict(row)
+        words, colour = of_ratios(row["ratios"])
         style = "bold" if name in ("collectives", "total") else ""
         if name == "collectives":
             table.add_section()
@@ -89,14 +75,14 @@ def conclude(rows: dict[str, Any], identical: bool) -> None:
         if identical
         else "[bold red]The results differ: this is a bug of ours, please report it.[/]"
     )
-    inside, _ = verdict(rows["collectives"])
-    whole, _ = verdict(rows["total"])
+    inside, _ = of_ratios(rows["collectives"]["ratios"])
+    whole, _ = of_ratios(rows["total"]["ratios"])
     share = rows["collectives"]["mpi_ms"] / max(rows["total"]["mpi_ms"], 1e-9)
     out.print(
         f"In the collectives: [bold]{inside}[/]. The whole run: [bold]{whole}[/]; "
         f"without Stretto it spends {share:.0%} of its time in collectives, which bounds what can be won."
     )
-    between, _ = verdict(rows["compute"])
+    between, _ = of_ratios(rows["compute"]["ratios"])
     if between != NO_DIFFERENCE:
         out.print(
             f"Computing, in which MPI has no part: [bold]{between}[/]. A collective leaves its data in some cache "
@@ -105,23 +91,15 @@ def conclude(rows: dict[str, Any], identical: bool) -> None:
         )
 
 
-def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mpi, np: int) -> None:
-    """Draws the program's collectives on the left, and the benchmark's ratio against size on the
-    right."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2 if bench else 1, figsize=(12 if bench else 6.5, 4.5), squeeze=False)
-    bars, names = axes[0][0], [*pagerank.COLLECTIVES, "compute"]
+def draw_phases(bars: Any, rows: dict[str, Any], title: str, np: int) -> None:
+    names = [*pagerank.COLLECTIVES, "compute"]
     for shift, way, colour in ((-0.2, "mpi", "#9aa5b1"), (0.2, "stretto", "#2f7d4f")):
         bars.bar(
             [i + shift for i in range(len(names))],
             [rows[n][f"{way}_ms"] for n in names],
             0.38,
             color=colour,
-            label=mpi.title if way == "mpi" else "with Stretto",
+            label=title if way == "mpi" else "with Stretto",
         )
     bars.set_xticks(
         range(len(names)), [pagerank.PHASES[n].replace(" of ", "\nof ").replace(" (", "\n(") for n in names], fontsize=8
@@ -129,12 +107,6 @@ def draw(path: Path, rows: dict[str, Any], bench: dict[str, Any] | None, mpi: Mp
     bars.set_ylabel("milliseconds (median)")
     bars.set_title(f"PageRank, {np} ranks")
     bars.legend(frameon=False)
-    if bench:
-        draw_bench(axes[0][1], bench)
-    figure.text(0.5, 0.01, f"stretto demo, {mpi.title}\n{machine.one_line()}", ha="center", fontsize=8, color="#555555")
-    figure.tight_layout(rect=(0, 0.08, 1, 1))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save(figure, path)
 
 
 def draw_bench(axis: Any, bench: dict[str, Any]) -> None:

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""demo: a real program with and without Stretto, on this machine, now."""
+"""demo: what Stretto is for, on this machine, in a minute."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
+from rich.markup import escape
 
-from stretto.bench import figures, pagerank, pagerank_report, program
-from stretto.bench.request import Request
+from stretto.commands.options import MpiName
 from stretto.core import machine
 from stretto.core.arguments import check_crowd
-from stretto.core.console import note, out, working
+from stretto.core.console import fail, note, out, working
 from stretto.core.output_files import check_outputs
 from stretto.core.paths import build_root
-from stretto.core.reports import with_schema, write_json
-from stretto.mpi import Mpi, choosing
-from stretto.mpi.choosing import MPI_HELP
-from stretto.native.build import library_for
+from stretto.core.reports import write_json
+from stretto.demo import crowded, graph, hosts, mismatch, node
+from stretto.demo.part import Broken, Clock, Outcome, Part, Request, Skip, draw, words
+from stretto.mpi import choosing, finding
+from stretto.native.build import BuildError, library_for
 
-SHORT_OPS = ("scatterv", "gatherv", "allgatherv", "bcast")
+PARTS = {part.name: part for part in (node.PART, crowded.PART, mismatch.PART, hosts.PART, graph.PART)}
+ON_REQUEST = (graph.PART.name,)
+NAMES = ", ".join(f"[b]{name}[/]" for name in PARTS)
 
 
 def warn_if_busy() -> None:
@@ -31,29 +34,57 @@ def warn_if_busy() -> None:
         out.print(f"[yellow]Other programs are running here (load {load:.1f} on {cpus} CPUs): times say little.[/]")
 
 
-def short_bench(mpi: Mpi, np: int) -> dict[str, Any] | None:
-    """A few operations and sizes, measured as by `stretto bench`. None: the measurement failed,
-    with a message."""
-    request = Request(SHORT_OPS, 64, 256 << 10, budget_s=0.15)
-    load = machine.warn_if_busy()
+def chosen_parts(only: list[str], of_graph: bool) -> list[Part]:
+    if wrong := [name for name in only if name not in PARTS]:
+        fail(f"--only {wrong[0]}: one of {', '.join(PARTS)}")
+    if only:
+        return [PARTS[name] for name in PARTS if name in only]
+    return [part for part in PARTS.values() if (part.name in ON_REQUEST) == of_graph]
+
+
+def prepare(part: Part, request: Request) -> Any:
     try:
-        runs = program.run_all(mpi, (np,), request, 1)
-    except typer.Exit:
-        return None
-    measured = figures.document(mpi, (np,), request, runs, figures.LOST_ABOVE[mpi.kind], None)
-    return with_schema("bench", {**measured, "load_before": load})
+        return part.prepare(request)
+    except BuildError as error:
+        raise Skip(f"its program cannot be built: {str(error).strip().splitlines()[-1]}") from None
+    except typer.Exit:  # it has said why
+        raise Skip("its library cannot be built") from None
+
+
+def play(part: Part, request: Request, prepared: Any) -> Outcome | Skip:
+    """Runs a part, and shows what came of it, the verdict first."""
+    if isinstance(prepared, Skip):
+        out.print(f"[bold]{part.name}[/]: [yellow]not run here[/]: {escape(str(prepared))}")
+        return prepared
+    try:
+        outcome = part.run(request, prepared, Clock(part.seconds))
+    except Skip as reason:
+        return play(part, request, reason)
+    except typer.Exit:  # it has said why
+        return play(part, request, Broken("its program failed"))
+    out.print(f"[bold]{part.name}[/]: [{outcome.colour}]{escape(outcome.verdict)}[/]")
+    for detail in outcome.details:
+        out.print(f"    {detail}", style="dim", markup=False)
+    return outcome
 
 
 def command(
+    only: Annotated[
+        Optional[list[str]],
+        typer.Option("--only", "--part", metavar="PART", help=f"This part alone: {NAMES}. May be repeated."),
+    ] = None,
     np: Annotated[
         Optional[int],
         typer.Option(
-            "-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks. Default: one per usable CPU, 2 to 16."
+            "-n",
+            "--ranks",
+            "--np",
+            min=1,
+            metavar="N",
+            help="Number of ranks on one node. Default: one per usable CPU, 2 to 16.",
         ),
     ] = None,
-    mpi: Annotated[
-        Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)
-    ] = None,
+    mpi: MpiName = None,
     matrix: Annotated[
         Optional[Path],
         typer.Option(
@@ -61,17 +92,19 @@ def command(
             metavar="FILE.mtx",
             exists=True,
             dir_okay=False,
-            help="A Matrix Market file instead of a generated graph.",
+            help="PageRank of this Matrix Market file instead of a generated graph.",
         ),
     ] = None,
     vertices: Annotated[
-        int, typer.Option("--vertices", metavar="N", min=1, help="Size of the generated graph.")
-    ] = 50000,
+        Optional[int],
+        typer.Option("--vertices", metavar="N", min=1, help="Size of PageRank's generated graph. Default: 50000."),
+    ] = None,
     repetitions: Annotated[
-        int, typer.Option("--repeat", "-r", "--repetitions", min=1, metavar="N", help="Runs of each kind.")
+        int,
+        typer.Option("--repeat", "-r", "--repetitions", min=1, metavar="N", help="Runs of each kind, as time allows."),
     ] = 9,
     bench: Annotated[
-        bool, typer.Option("--bench/--no-bench", help="Also a short benchmark of single collectives.")
+        bool, typer.Option("--bench/--no-bench", help="With PageRank: also a short benchmark of single collectives.")
     ] = True,
     json_file: Annotated[
         Optional[Path],
@@ -83,38 +116,45 @@ def command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Also with more ranks than this machine can bear.")] = False,
 ) -> None:
-    """Run a real MPI program with and without Stretto, compare results and times.
+    """Show what Stretto is for, in a minute: programs with and without it, results checked.
 
-    PageRank on a power-law graph (or on a matrix of yours), by Scatterv, Allgatherv, Allgather and Gatherv. The program
-    does not know of Stretto.
+    [b]node[/]: a program on one node that spends its time in a collective. [b]crowded[/]: more ranks than processors, \
+on MPICH. [b]mismatch[/]: a program that hangs, and whose mistake Stretto names. [b]hosts[/], for root: four hosts on \
+Ethernet, made of namespaces, with calls that return early. On request [b]pagerank[/]: PageRank by phases.
+
+    The programs (examples/) do not know of Stretto.
     """
     check_outputs(json_file, picture=picture)
     ranks = np or min(max(len(os.sched_getaffinity(0)), 2), 16)
     check_crowd(ranks, force)
+    parts = chosen_parts(only or [], matrix is not None or vertices is not None)
     chosen = choosing.choose(mpi)
-    library = library_for(chosen.abi)
-    with working("compiling examples/pagerank.c"):
-        pagerank.compile_pagerank(chosen)
+    arguments = ["--matrix", str(matrix.absolute())] if matrix else ["--vertices", str(vertices or 50000)]
+    request = Request(chosen, ranks, repetitions, finding.find_all(), (*arguments, "--topics", "32"), bench)
+    prepared = {}
+    with working("compiling the programs (examples/)"):
+        library_for(chosen.abi)
+        for part in parts:
+            try:
+                prepared[part.name] = prepare(part, request)
+            except Skip as reason:
+                prepared[part.name] = reason
     out.print(f"{chosen.title} on {machine.one_line()}", markup=False)
     warn_if_busy()
-    arguments = ["--matrix", str(matrix.absolute())] if matrix else ["--vertices", str(vertices)]
-    with tempfile.TemporaryDirectory(prefix="stretto-demo-") as folder:
-        runs = {
-            way: pagerank.Run(
-                chosen, ranks, [*arguments, "--topics", "32"], library if way == "stretto" else None, Path(folder)
-            )
-            for way in pagerank.WAYS
-        }
-        pagerank.measure(runs, repetitions, "PageRank with and without Stretto")
-    rows = pagerank.summarise(runs)
-    identical = len(runs["mpi"].checksums() | runs["stretto"].checksums()) == 1
-    out.print(runs["stretto"].stdout.split("seconds")[0].rstrip(), markup=False)
-    pagerank_report.show(rows, chosen, ranks)
-    measured = short_bench(chosen, ranks) if bench else None
-    pagerank_report.conclude(rows, identical)
+    outcomes = {part.name: play(part, request, prepared[part.name]) for part in parts}
     target = picture or build_root() / "demo.png"
-    pagerank_report.draw(target, rows, measured, chosen, ranks)
+    panels = []
+    for name, came in outcomes.items():
+        why_not = partial(words, title=PARTS[name].about, text=f"not run here: {came}")
+        panels += [why_not] if isinstance(came, Skip) else came.panels
+    draw(target, f"stretto demo, {chosen.title}\n{machine.one_line()}", panels)
     note(f"picture: {target}")
+    document = {
+        name: {"ran": False, "why_not": str(came)}
+        if isinstance(came, Skip)
+        else {"ran": True, "verdict": came.verdict, **came.data}
+        for name, came in outcomes.items()
+    }
     write_json(
         json_file,
         "demo",
@@ -122,11 +162,9 @@ def command(
             "mpi": chosen.title,
             "np": ranks,
             "machine": machine.describe(),
-            "identical": identical,
             "repetitions": repetitions,
-            "pagerank": rows,
-            "bench": measured,
+            "parts": document,
         },
     )
-    if not identical:
+    if any(isinstance(came, Broken) or (isinstance(came, Outcome) and came.failed) for came in outcomes.values()):
         raise typer.Exit(1)

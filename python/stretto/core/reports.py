@@ -17,7 +17,7 @@ SCHEMAS = {
     "cluster.run": 1,
     "cluster.simulate": 1,
     "cluster.status": 1,
-    "demo": 1,
+    "demo": 2,
     "doctor": 1,
     "explain": 1,
     "info": 1,

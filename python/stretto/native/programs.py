@@ -18,7 +18,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-LANGUAGES = {".c": "c", ".cpp": "c++"}
+LANGUAGES = {".c": "c", ".cpp": "c++", ".f90": "fortran"}
 
 
 @dataclass(frozen=True)
