@@ -14,7 +14,7 @@ from rich.markup import escape
 from stretto.commands.options import MpiName
 from stretto.core import machine
 from stretto.core.arguments import check_crowd
-from stretto.core.console import fail, note, out, working
+from stretto.core.console import fail, note, out
 from stretto.core.output_files import check_outputs
 from stretto.core.paths import build_root
 from stretto.core.reports import write_json
@@ -132,13 +132,12 @@ Ethernet, made of namespaces, with calls that return early. On request [b]pagera
     arguments = ["--matrix", str(matrix.absolute())] if matrix else ["--vertices", str(vertices or 50000)]
     request = Request(chosen, ranks, repetitions, finding.find_all(), (*arguments, "--topics", "32"), bench)
     prepared = {}
-    with working("compiling the programs (examples/)"):
-        library_for(chosen.abi)
-        for part in parts:
-            try:
-                prepared[part.name] = prepare(part, request)
-            except Skip as reason:
-                prepared[part.name] = reason
+    library_for(chosen.abi)
+    for part in parts:
+        try:
+            prepared[part.name] = prepare(part, request)
+        except Skip as reason:
+            prepared[part.name] = reason
     out.print(f"{chosen.title} on {machine.one_line()}", markup=False)
     warn_if_busy()
     outcomes = {part.name: play(part, request, prepared[part.name]) for part in parts}

@@ -12,7 +12,6 @@ from stretto.core.console import fail, working
 from stretto.demo import timed
 from stretto.demo.part import Clock, Outcome, Panel, Part, Request, Skip, bars, compare_pairs, describe, shown
 from stretto.mpi import Mpi
-from stretto.native import programs
 from stretto.native.build import library_for
 
 ABOUT = "more ranks than processors: conjugate gradients on MPICH"
@@ -35,7 +34,7 @@ def prepare(request: Request) -> tuple[Mpi, Path]:
     if not chosen:
         raise Skip("this machine has no MPICH (stretto run --mpi mpich fetches it from PyPI)")
     library_for(chosen.abi)
-    return chosen, programs.compiled(chosen, "cg")
+    return chosen, timed.compiled(chosen, "cg")
 
 
 def run(request: Request, prepared: tuple[Mpi, Path], clock: Clock) -> Outcome:

@@ -14,7 +14,7 @@ from stretto.bench import figures, pagerank, pagerank_report, program
 from stretto.bench.request import Request as BenchRequest
 from stretto.bench.verdicts import of_ratios
 from stretto.core import machine
-from stretto.core.console import out
+from stretto.core.console import out, working
 from stretto.core.reports import with_schema
 from stretto.demo.part import Clock, Outcome, Part, Request, describe
 from stretto.mpi import Mpi
@@ -38,7 +38,8 @@ def short_bench(mpi: Mpi, np: int) -> dict[str, Any] | None:
 
 
 def prepare(request: Request) -> None:
-    pagerank.compile_pagerank(request.mpi)
+    with working("compiling pagerank"):
+        pagerank.compile_pagerank(request.mpi)
 
 
 def run(request: Request, _: None, clock: Clock) -> Outcome:

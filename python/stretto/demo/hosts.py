@@ -19,10 +19,10 @@ from stretto.cluster.plan import Plan
 from stretto.cluster.prerequisites import why_not
 from stretto.cluster.registry import ClusterError
 from stretto.core.console import fail, working
+from stretto.demo import timed
 from stretto.demo.part import Clock, Outcome, Part, Request, Skip, bars, describe, shown
 from stretto.mpi import environments, launching
 from stretto.mpi.launching import JobHangs
-from stretto.native import programs
 from stretto.native.build import library_for
 
 ABOUT = "four hosts on Ethernet: a 3-D Fourier transform, overlap off and on"
@@ -35,7 +35,7 @@ WAYS: dict[str, dict[str, str] | None] = {"without": None, "with": {}, "overlap"
 def prepare(request: Request) -> Path:
     if reason := why_not():
         raise Skip(reason)
-    return programs.compiled(request.mpi, "fft3d")
+    return timed.compiled(request.mpi, "fft3d")
 
 
 @contextmanager
@@ -48,9 +48,8 @@ def four_hosts() -> Iterator[Cluster]:
         cluster.down()
 
 
-def once(cluster: Cluster, request: Request, program: Path, settings: dict[str, str] | None) -> tuple[float, str]:
+def once(cluster: Cluster, request: Request, program: Path, env: dict[str, str]) -> tuple[float, str]:
     """Seconds of a transform, and the checksum."""
-    env = {} if settings is None else environments.rank_environment(library_for(request.mpi.abi), settings)
     line = [program, "--size", SIZE, "--repeat", REPEAT]
     job = jobs.run(cluster, request.mpi, line, HOSTS, "slot", env, timeout=LIMIT_S)
     said = re.search(r"^checksum (\w+)\nseconds per transform ([\d.]+)", job.stdout, re.MULTILINE)
@@ -62,11 +61,16 @@ def once(cluster: Cluster, request: Request, program: Path, settings: dict[str, 
 def run(request: Request, program: Path, clock: Clock) -> Outcome:
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     checksums = set()
+    library = library_for(request.mpi.abi)
+    env = {
+        way: {} if settings is None else environments.rank_environment(library, settings)
+        for way, settings in WAYS.items()
+    }
     try:
         with working("four hosts: a Fourier transform"), four_hosts() as cluster:
             while len(times["with"]) < request.repeat and (clock.left > 0 or len(times["with"]) < 3):
-                for way, settings in WAYS.items():
-                    took, checksum = once(cluster, request, program, settings)
+                for way in WAYS:
+                    took, checksum = once(cluster, request, program, env[way])
                     times[way].append(took)
                     checksums.add(checksum)
     except (ClusterError, JobHangs) as error:

@@ -15,21 +15,18 @@ from stretto.demo import timed
 from stretto.demo.part import Clock, Outcome, Part, Request, describe, shown, words
 from stretto.mpi import launching
 from stretto.mpi.launching import JobHangs
-from stretto.native import programs
 
 ABOUT = "a mistake: ranks leave a loop at different times"
 RANKS, PATIENCE_S = 3, 4
 
 
 def prepare(request: Request) -> Path:
-    return programs.compiled(request.mpi, "diverging")
+    return timed.compiled(request.mpi, "diverging")
 
 
-def ended(
-    request: Request, program: Path, way: str, limit: float
-) -> tuple[subprocess.CompletedProcess[str] | None, float]:
+def ended(request: Request, line: list[str], limit: float) -> tuple[subprocess.CompletedProcess[str] | None, float]:
     """What the program's run said, and how long it took. None: it was ended after `limit` seconds."""
-    line, begin = timed.line_of(request.mpi, RANKS, [program], way), time.monotonic()
+    begin = time.monotonic()
     try:
         done = launching.capture(request.mpi, line, timeout=limit, attempts=1)
     except JobHangs:
@@ -50,9 +47,10 @@ def says(done: subprocess.CompletedProcess[str] | None, took: float) -> str:
 
 
 def run(request: Request, program: Path, clock: Clock) -> Outcome:
+    lines = [timed.line_of(request.mpi, RANKS, [program], way) for way in timed.WAYS]
     with working("a mistake in a program"):
-        without, waited = ended(request, program, "without", PATIENCE_S)
-        with_it, took = ended(request, program, "with", timed.ALONE_S)
+        without, waited = ended(request, lines[0], PATIENCE_S)
+        with_it, took = ended(request, lines[1], timed.ALONE_S)
     message = message_in(with_it.stderr) if with_it else None
     verdict = f"a wrong program: without Stretto it {says(without, waited)}, with Stretto it {says(with_it, took)}"
     verdict += " and names the mistake" if message else ", unnamed"

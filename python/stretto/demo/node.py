@@ -8,14 +8,13 @@ from pathlib import Path
 
 from stretto.demo import timed
 from stretto.demo.part import Clock, Outcome, Part, Request, bars, compare_pairs, describe
-from stretto.native import programs
 
 ABOUT = "on one node: data-parallel SGD, an Allreduce of 256 KiB in each step"
 STEPS = "4000"
 
 
 def prepare(request: Request) -> Path:
-    return programs.compiled(request.mpi, "sgd")
+    return timed.compiled(request.mpi, "sgd")
 
 
 def run(request: Request, program: Path, clock: Clock) -> Outcome:

@@ -12,10 +12,16 @@ from stretto.core.console import fail, working
 from stretto.demo.part import Clock
 from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.launching import JobHangs
+from stretto.native import programs
 from stretto.native.build import library_for
 
 ALONE_S = 20  # that a run with Stretto may take before it counts as hanging
 WAYS = ("without", "with")
+
+
+def compiled(mpi: Mpi, name: str) -> Path:
+    with working(f"compiling {name}"):
+        return programs.compiled(mpi, name)
 
 
 def line_of(mpi: Mpi, ranks: int, argv: Sequence[str | Path], way: str) -> list[str]:
