@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from rich.text import Text
@@ -16,13 +15,6 @@ def plain(text: str | None) -> str:
 
 def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def commands(command: Any, context: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
-    """A command and all below it, each with its context and its whole name."""
-    yield name, command, context
-    for word, below in getattr(command, "commands", {}).items():
-        yield from commands(below, type(context)(below, parent=context, info_name=word), f"{name} {word}")
 
 
 def options_of(command: Any, context: Any) -> list[str]:
@@ -50,11 +42,9 @@ def section(name: str, command: Any, context: Any) -> list[str]:
 
 def page() -> str:
     from stretto import cli
+    from stretto.packaging import manual
 
-    tree = cli.command_tree()
-    context = tree.context_class(tree, info_name="stretto")
     lines = ["# Command line", "", "As `--help` of each command says it.", ""]
-    for name, command, of in commands(tree, context, "stretto"):
-        if not getattr(command, "hidden", False):
-            lines += section(name, command, of)
+    for words, command in manual.commands(cli.command_tree()):
+        lines += section(" ".join(words), command, command.make_context(words[-1], [], resilient_parsing=True))
     return "\n".join(lines)
