@@ -31,8 +31,8 @@ def cluster() -> Iterator[dict[str, str]]:
         pytest.skip("Slurm is not installed, or this user may not start it")
     with tempfile.TemporaryDirectory(prefix="slurm-test-") as folder:  # its path is short enough for a socket's
         try:
-            with slurm.running(Path(folder)) as environment:
-                yield environment
+            with slurm.running(Path(folder), slurm.this_machine(), slurm.control()) as one:
+                yield one.variables
         except TimeoutError as error:
             pytest.skip(f"Slurm does not start here: {error}")
 
