@@ -159,7 +159,7 @@ def test_a_task_prolog_brings_the_library(mpi, site):
     assert {r["path"] for r in job.results()} == {"none"}, job.describe()
 
 
-@pytest.mark.parametrize("by", ["mpiexec", "stretto run"])
+@pytest.mark.parametrize("by", [pytest.param("mpiexec", marks=pytest.mark.long), "stretto run"])
 def test_a_batch_script_with_the_launcher_of_the_mpi(mpi, site, by):
     out = site.folder / "batch.out"
     forward = {"STRETTO_AGREE": "first"} | BY_SCHEDULE
@@ -180,19 +180,6 @@ def test_a_batch_script_with_the_launcher_of_the_mpi(mpi, site, by):
     all_served(harness.Job(line, 0, text, text))
 
 
-def test_the_ranks_and_nothing_else_have_the_library(mpi, hosts, site, program):
-    with started(mpi, site, program(mpi, "endless.c")):
-        seen = {}
-        for maps in Path("/proc").glob("[0-9]*/maps"):
-            with contextlib.suppress(OSError):
-                if "SLURM" in (maps.parent / "environ").read_text(errors="replace"):
-                    seen[maps.parent] = "libstretto-" in maps.read_text()
-        names = {(maps / "comm").read_text().strip(): has for maps, has in seen.items()}
-        with_library = [maps for maps, has in seen.items() if has]
-    assert len(with_library) == 4 and names["endless" if "endless" in names else "cluster-endless"], names
-    assert names["srun"] is False and not names.get("slurmstepd", False), names
-
-
 @pytest.mark.one_mpi
 def test_the_probe_sees_the_processors_of_the_job(mpi, site):
     probe = build.ensure_built("release", ["stretto-probe"]) / "stretto-probe"
@@ -202,11 +189,27 @@ def test_the_probe_sees_the_processors_of_the_job(mpi, site):
         assert json.loads(job.stdout)["cpus"]["usable"] == cpus, job.describe()
 
 
-def test_scancel_in_mid_collective_leaves_nothing(mpi, site, program):
+def with_library(site) -> dict[str, bool]:
+    """Processes of this Slurm, of its jobs and of srun by their names, and whether they have the library."""
+    seen = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(site.folder).encode() in (process / "environ").read_bytes():
+                name = (process / "comm").read_text().strip()
+                seen[f"{name} {process.name}"] = "libstretto-" in (process / "maps").read_text()
+    return seen
+
+
+def test_a_cancelled_job(mpi, site, program):
+    """In mid-collective the ranks and nothing else have the library. Afterwards nothing is left: see `site`."""
     with started(mpi, site, program(mpi, "endless.c")) as (srun, job):
+        seen = with_library(site)
+        assert sum(seen.values()) == 4, seen
+        assert all(has == name.startswith("cluster-endless") for name, has in seen.items()), seen
+        assert any(name.startswith("srun") for name in seen), seen
         site.call("scancel", job)
         said, _ = srun.communicate(timeout=20)
-        assert srun.returncode != 0 and re.search("CANCELLED|Terminated|Killed", said), said
+    assert srun.returncode != 0 and re.search("CANCELLED|Terminated|Killed", said), said
 
 
 @pytest.mark.long
@@ -242,6 +245,21 @@ def test_folders_of_the_job_alone(mpi, make_cluster, tmp_path):
                 return all_served(job)
             site.wait_until_idle()
         pytest.skip("Slurm starts no job in a container here")
+
+
+@pytest.mark.one_mpi
+def test_doctor_looks_at_ranks_of_srun(mpi, site):
+    def said(*options: str) -> dict[str, str]:
+        launch = f"srun -N 2 -n 4 {' '.join(options)}"
+        words = [sys.executable, "-m", "stretto", "doctor", "--launch", launch, "--json", "-"]
+        done = run(site, site.here(*words), environment(mpi, site, PYTHONPATH=str(ROOT / "python")))
+        return {v["subject"]: v["finding"] for v in json.loads(done.stdout)["verdicts"]}
+
+    good = said(mpi.srun_option)
+    assert good["one job"] == "4 ranks on 2 hosts" and good["the library in the ranks"] == "the same on all ranks"
+    broken = said("--mpi=none", "--export=NONE")
+    assert "each is a job of its own" in broken["one job"]
+    assert "LD_PRELOAD does not reach ranks 0-3" in broken["the library in the ranks"]
 
 
 @pytest.mark.one_mpi
