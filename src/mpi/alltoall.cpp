@@ -186,6 +186,7 @@ int TypedData::finish() {
 
 bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
               std::int64_t receive_count, Handle receive_type, Handle comm) {
+  send == MPI_IN_PLACE ? call_sized(-1, receive_count, receive_type) : call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
@@ -197,6 +198,8 @@ bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send
 
 bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
                Array receive_counts, Array receive_displs, Handle receive_type, Handle comm) {
+  send == MPI_IN_PLACE ? call_sized(CallSize::Counts::mean, receive_counts, receive_type)
+                       : call_sized(CallSize::Counts::mean, send_counts, send_type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
@@ -208,6 +211,8 @@ bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displ
 
 bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types,
                void* receive, Array receive_counts, Array receive_displs, const void* receive_types, Handle comm) {
+  send == MPI_IN_PLACE ? call_sized(CallSize::Counts::mean, receive_counts, 0, -1, receive_types)
+                       : call_sized(CallSize::Counts::mean, send_counts, 0, -1, send_types);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;

@@ -85,12 +85,14 @@ bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* 
 // ---- What the wrappers call ----
 
 bool barrier(Call& call, Handle comm) {
+  call_sized(-1, 0, 0);
   return routed(call, comm, [&](auto route) {
     return serve(route, call, Arguments{}, nullptr, nullptr, [](auto& c, bool) { return engine::barrier(c); });
   });
 }
 
 bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm) {
+  call_sized(root, count, type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
@@ -109,6 +111,7 @@ bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, 
 
 bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
             std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
+  send == MPI_IN_PLACE ? call_sized(root, receive_count, receive_type) : call_sized(root, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
@@ -120,6 +123,8 @@ bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_t
 
 bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
              Array displs, Handle receive_type, int root, Handle comm) {
+  send == MPI_IN_PLACE ? call_sized(CallSize::Counts::own, counts, receive_type, root)
+                       : call_sized(root, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
@@ -131,6 +136,7 @@ bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_
 
 bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
              std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
+  receive == MPI_IN_PLACE ? call_sized(root, send_count, send_type) : call_sized(root, receive_count, receive_type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
@@ -142,6 +148,8 @@ bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_
 
 bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle send_type, void* receive,
               std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
+  receive == MPI_IN_PLACE ? call_sized(CallSize::Counts::own, counts, send_type, root)
+                          : call_sized(root, receive_count, receive_type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
@@ -153,6 +161,7 @@ bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle s
 
 bool allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
                std::int64_t receive_count, Handle receive_type, Handle comm) {
+  send == MPI_IN_PLACE ? call_sized(-1, receive_count, receive_type) : call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents extents = regular(arguments, receive_count, *call.state);
@@ -162,6 +171,8 @@ bool allgather(Call& call, const void* send, std::int64_t send_count, Handle sen
 
 bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
                 Array displs, Handle receive_type, Handle comm) {
+  send == MPI_IN_PLACE ? call_sized(CallSize::Counts::own, counts, receive_type)
+                       : call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents extents = irregular(arguments, counts, displs, *call.state);

@@ -54,7 +54,10 @@ struct State {
   const char* reason = nullptr;
   int reason_rank = -1;  // the rank that declined; -1: a fact that all see
   Counters counters{};
-  State* next = nullptr;  // in the bucket
+  static constexpr std::int16_t kNotProfiled = -2;
+  std::int16_t profiled = kNotProfiled;  // its number in the profile; negative: none
+  std::uint32_t profiled_calls = 0;      // calls without a request so far
+  State* next = nullptr;                 // in the bucket
 };
 
 extern constinit std::atomic<std::uint64_t> g_epoch;

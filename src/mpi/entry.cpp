@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -152,6 +153,10 @@ constinit std::atomic<Proof> g_proof{Proof::none};
 void* host_symbol(const char* name) {
   void* const global = dlsym(RTLD_DEFAULT, name);
   return global != nullptr ? global : dlsym(g_library.handle, name);
+}
+
+void host_version(char* text, std::size_t capacity) {
+  std::snprintf(text, capacity, "%.*s", static_cast<int>(std::strcspn(g_version, ",\n")), g_version);
 }
 
 void resolve(const void* caller) {

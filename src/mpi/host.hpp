@@ -27,7 +27,7 @@ namespace stretto::mpi {
   X(Comm_size) X(Comm_test_inter) X(Errhandler_free) X(Error_class) X(Gather) X(Gatherv) X(Grequest_complete)       \
   X(Grequest_start) X(Group_free) X(Group_translate_ranks) X(Improbe) X(Imrecv) X(Info_create) X(Info_free)         \
   X(Initialized) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Op_commutative) X(Pack) X(Pack_size)             \
-  X(Query_thread) X(Recv) X(Reduce_local) X(Status_set_cancelled) X(Status_set_elements) X(Test) X(Testall)           \
+  X(Query_thread) X(Recv) X(Reduce_local) X(Scatter) X(Status_set_cancelled) X(Status_set_elements) X(Test) X(Testall)           \
   X(Testany) X(Testsome) X(Type_create_keyval)                                                                        \
   X(Type_free) X(Type_free_keyval) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent_x)  \
   X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size_x) X(Unpack) X(Wait) X(Win_test)
@@ -65,6 +65,9 @@ struct Host {
 // callers need no check.
 extern constinit Host g_host;
 inline const Host& host() { return g_host; }
+
+// What the host says of its version: the first line; cut to `capacity`.
+void host_version(char* text, std::size_t capacity);
 
 // The address of a symbol in the host library, null if there is none.
 void* host_symbol(const char* name);

@@ -15,6 +15,7 @@
 #include "mpi/job.hpp"
 #include "mpi/nonblocking.hpp"
 #include "mpi/overlap.hpp"
+#include "mpi/profile.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting.hpp"
@@ -189,6 +190,7 @@ void agree() {
     return;
   }
   ensure_finalize_hook();
+  if (g_world.same_stats && g_timed) profile_meet();
   if (!g_world.off) waiting_begin();
   if (!g_world.off && (g_world.several_nodes || all.minus_asked != 0))
     job_begin(g_world.rank, g_world.size, all.minus_tells != 0);
@@ -246,6 +248,7 @@ bool lifecycle_begin() {
   log_set_level(read->log());
   if (read->enabled()) job_read(*read, g_report);
   g_timed = read->stats() != StatsFormat::off;
+  if (g_timed) profile_begin();
   const int rank = vendor::launcher_rank();
   if (rank >= 0) log_set_rank(rank);
   g_launched = vendor::launched();

@@ -295,6 +295,7 @@ bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const v
 
 bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm,
                 bool exclusive) {
+  call_sized(-1, count, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     Arguments arguments;
     const bool gets = !exclusive || call.state->rank != 0;
@@ -311,6 +312,7 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
 // ---- What the wrappers call ----
 
 bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm) {
+  call_sized(-1, count, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     Arguments arguments;
     const Part part = in_place_or(send, {nullptr, count, receive, count, true});
@@ -327,6 +329,7 @@ bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, 
 
 bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root,
             Handle comm) {
+  call_sized(root, count, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     const State& state = *call.state;
     Arguments arguments;
@@ -346,6 +349,7 @@ bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Han
 }
 
 bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, Handle type, Handle op, Handle comm) {
+  call_sized(CallSize::Counts::mean, counts, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     Arguments arguments;
     const Extents extents = irregular(arguments, counts, counts, *call.state);
@@ -361,6 +365,7 @@ bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, H
 
 bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op,
                           Handle comm) {
+  call_sized(-1, count, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     Arguments arguments;
     const Extents extents = regular(arguments, count, *call.state);

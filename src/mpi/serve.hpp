@@ -16,6 +16,7 @@
 #include "mpi/check.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
+#include "mpi/profile.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/schedules.hpp"
 #include "mpi/staging.hpp"
@@ -244,8 +245,9 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
   counter.calls[static_cast<int>(path)]++;
   counter.bytes += bytes;
-  const std::uint64_t ns = g_timed ? sys::now_ns() - call.began_ns : 0;
-  counter.ns += ns;
+  std::uint64_t ns = 0;
+  if (g_timed) [[unlikely]]
+    counter.ns += ns = profile_call(call, path);
   g_tally.load(std::memory_order_relaxed)[static_cast<int>(call.collective())].count(
       path, bytes, ns, g_concurrent.load(std::memory_order_relaxed));
   if (call.note != 0) [[unlikely]]

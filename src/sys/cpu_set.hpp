@@ -28,6 +28,7 @@ class CpuSet {
       count_ += __builtin_popcountll(mask[i]);
     }
   }
+  [[nodiscard]] bool has(long cpu) const { return (mask_[cpu / 64] >> (cpu % 64) & 1) != 0; }
   [[nodiscard]] int first() const { return first_; }  // -1: the set is empty
   [[nodiscard]] int count() const { return count_; }
   // How many of its processors are in `list`.
@@ -40,8 +41,6 @@ class CpuSet {
   }
 
  private:
-  [[nodiscard]] bool has(long cpu) const { return (mask_[cpu / 64] >> (cpu % 64) & 1) != 0; }
-
   const std::uint64_t* mask_;
   std::size_t words_;
   int first_ = -1;

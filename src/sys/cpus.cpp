@@ -3,6 +3,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdio>
+
 #include "sys/cpu_set.hpp"
 #include "sys/fault.hpp"
 #include "sys/hash.hpp"
@@ -50,6 +52,31 @@ Cpus usable_cpus() {
 void affinity_again(Cpus* cpus) {
   const detail::ErrnoKept kept;
   if (!affinity(&cpus->count, &cpus->mask_hash)) cpus->count = cpus->online;
+}
+
+void processors_text(char* text, std::size_t capacity) {
+  const detail::ErrnoKept kept;
+  text[0] = 0;
+  const detail::OnHeap<detail::Mask> mask;
+  if (fault::strike("processors_text") || !mask) return;
+  const std::size_t words = detail::own_processors(*mask);
+  const detail::CpuSet cpus(mask->words, words);
+  const long end = static_cast<long>(64 * words);
+  std::size_t length = 0;
+  for (long first = 0; first < end; ++first) {
+    if (!cpus.has(first)) continue;
+    long last = first;
+    while (last + 1 < end && cpus.has(last + 1)) ++last;
+    const char* const comma = length != 0 ? "," : "";
+    const int wrote = last == first ? std::snprintf(text + length, capacity - length, "%s%ld", comma, first)
+                                    : std::snprintf(text + length, capacity - length, "%s%ld-%ld", comma, first, last);
+    if (wrote < 0 || static_cast<std::size_t>(wrote) >= capacity - length) {
+      text[length] = 0;
+      return;
+    }
+    length += static_cast<std::size_t>(wrote);
+    first = last;
+  }
 }
 
 std::size_t l2_bytes() {

@@ -117,6 +117,18 @@ void host_name(char* name, std::size_t capacity) {
   name[capacity - 1] = 0;
 }
 
+void command_line(char* text, std::size_t capacity) {
+  const ErrnoKept kept;
+  std::size_t bytes = 0;
+  text[0] = 0;
+  if (fault::strike("command_line") != 0) return;
+  if (detail::read_small_file("/proc/self/cmdline", text, capacity, &bytes) != 0) text[0] = 0;
+  while (bytes > 0 && text[bytes - 1] == 0) --bytes;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (text[i] == 0) text[i] = ' ';
+  }
+}
+
 void program_path(char* path, std::size_t capacity) {
   const ErrnoKept kept;
   const ssize_t length = fault::strike("program_path") != 0 ? -1 : readlink("/proc/self/exe", path, capacity - 1);

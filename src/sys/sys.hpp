@@ -71,6 +71,8 @@ inline constexpr std::size_t kHostNameBytes = 256;
 void host_name(char* name, std::size_t capacity);  // cut to `capacity`; "" when unknown
 int random_bytes(void* target, std::size_t bytes);
 void program_path(char* path, std::size_t capacity);  // of this process's file; "" when unknown
+// The words with which this process was started, with blanks between them; cut to `capacity`.
+void command_line(char* text, std::size_t capacity);
 // `name` as an absolute path without links. ENAMETOOLONG: it is longer than `capacity`.
 int real_path(const char* name, char* path, std::size_t capacity);
 
@@ -183,6 +185,9 @@ void affinity_again(Cpus* cpus);
 // The granted time, read from files below `root` (a fixture with proc/self/cgroup,
 // proc/self/mountinfo, sys/fs/cgroup/...).
 double cgroup_quota(const char* root);
+
+// The processors this process may run on, as "0-3,8"; cut to `capacity`, "" when unknown.
+void processors_text(char* text, std::size_t capacity);
 
 bool cpu_is_amd();
 std::size_t l2_bytes();  // size of a processor's second-level cache; 0: unknown
