@@ -25,6 +25,7 @@ from stretto.commands import (
     lib,
     model,
     overlap,
+    report,
     rules,
     run,
     test,
@@ -67,6 +68,7 @@ app.command("run", rich_help_panel=USE, context_settings={"allow_interspersed_ar
 app.command("env", rich_help_panel=USE)(env.command)
 app.command("lib", rich_help_panel=USE)(lib.command)
 app.add_typer(cluster.app, name="cluster", rich_help_panel=USE)
+app.command("report", rich_help_panel=LOOK)(report.command)
 app.command("info", rich_help_panel=LOOK)(info.command)
 app.command("top", rich_help_panel=LOOK)(top.command)
 app.command("where", rich_help_panel=LOOK)(where.command)

@@ -205,6 +205,27 @@ def test_ends_with_its_job(start: Start):
 
 
 @pytest.mark.one_mpi("openmpi")
+def test_metrics_of_a_running_job(start: Start, tmp_path: Path):
+    """The file is there while the job runs, and at the end says that all ranks have finished."""
+    file = tmp_path / "stretto.prom"
+    with start(2, "late") as job:
+        pids = [process["pid"] for process in job.ranks(2)]
+        line = [sys.executable, "-m", "stretto", "top", "--metrics", str(file), str(pids[0])]
+        with subprocess.Popen(line, env=clean_environment()) as writer:
+            while not file.exists() and writer.poll() is None:
+                time.sleep(0.1)
+            running = file.read_text()
+            job.end()
+            assert writer.wait(60) == 0
+    assert "stretto_ranks 2\n" in running and running.count("stretto_finished{") == 2
+    assert re.search(
+        r'^stretto_calls_total\{rank="1",host="[^"]+",collective="\w+",path="\w+"\} \d+$', running, re.MULTILINE
+    )
+    assert re.findall(r"^stretto_finished\{.*\} (\d)$", file.read_text(), re.MULTILINE) == ["1", "1"]
+    job.job.ok()
+
+
+@pytest.mark.one_mpi("openmpi")
 def test_survives_the_death_of_a_rank(start: Start):
     with start(3, "late", ranks_may_stay=True) as job:
         ranks = job.ranks(3)

@@ -5,17 +5,22 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
+from stretto.commands import report as report_command
+from stretto.commands.top.jobs import looker
 from stretto.core import arguments, attended, source_lines
-from stretto.core.console import note
+from stretto.core.console import complain, fail, flush_stdout, note
 from stretto.core.output_files import check_outputs
 from stretto.mpi import choosing, environments, launching, linkage
 from stretto.mpi.choosing import MPI_HELP
 from stretto.native.build import library_for
+from stretto.report import figures, page
 
 
 def has_stderr() -> bool:
@@ -24,6 +29,36 @@ def has_stderr() -> bool:
     except OSError:
         return False
     return True
+
+
+# Without Stretto, but timed: the library is loaded, and the MPI serves every collective.
+LEFT_TO_MPI = {f"STRETTO_{op.upper()}": "mpi" for op in arguments.COLLECTIVES} | {
+    "STRETTO_KIND": "off",
+    "STRETTO_NONBLOCKING": "off",
+    "STRETTO_OVERLAP": "off",
+}
+
+
+def watch(metrics: Path) -> None:
+    """Starts `stretto top` beside the job of this process. It ends with the job, and is no child of the launcher."""
+    line = [sys.executable, "-m", "stretto", "top", "--metrics", str(metrics), "--wait", str(os.getpid())]
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": ":".join(filter(None, paths))}
+    subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", *line], env=env, stdout=subprocess.DEVNULL, check=False)
+
+
+def write_report(path: Path, stats: Path, keep: bool) -> None:
+    """The report of the statistics that the job has written."""
+    if not stats.exists():
+        return complain("no report: the program did not come to MPI_Finalize with Stretto")
+    try:
+        found = figures.read(stats)
+        page.write(path, found)
+        report_command.say(figures.figures(found), path)
+        flush_stdout()
+    finally:
+        if not keep:
+            stats.unlink()
 
 
 def command(
@@ -45,6 +80,13 @@ def command(
         Optional[Path],
         typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout)."),
     ] = None,
+    report: Annotated[
+        Optional[Path], typer.Option("--report", metavar="FILE", help="Write a report about the run: one HTML file.")
+    ] = None,
+    metrics: Annotated[
+        Optional[Path],
+        typer.Option("--metrics", metavar="FILE", help="While it runs, write Prometheus text into FILE once a second."),
+    ] = None,
     check: Annotated[
         Optional[int],
         typer.Option(
@@ -64,7 +106,9 @@ def command(
             help="A Stretto option for this run, e.g. [b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.",
         ),
     ] = None,
-    off: Annotated[bool, typer.Option("--off", help="The same line without Stretto: for comparisons.")] = False,
+    off: Annotated[
+        bool, typer.Option("--off", help="The same line without Stretto: for comparisons. With statistics, only timed.")
+    ] = False,
     launcher: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -90,35 +134,48 @@ lines of source, if the program has debug information.
 
     [dim]stretto run -n 8 -- ./app --its-option[/]
     [dim]stretto run -n 4 --stats -- python script.py[/]
+    [dim]stretto run -n 8 --report out.html -- ./app[/]
     [dim]stretto run -n 1 -- ./master : -n 7 ./worker[/]
     """
     path = choosing.find_program(program[0])
-    check_outputs(None if off else stats_json)
+    check_outputs(stats_json, report, metrics)
+    if report and str(stats_json) == "-":
+        fail("--report: it is made from a file, so --json must name one")
     wanted = environments.parse_settings(settings or [])
     extra = launching.words_of(launcher or [])
     if not launching.is_spread(extra):
         arguments.check_crowd(np, force)
     chosen = choosing.choose(mpi) if mpi else choosing.mpi_of(path, program[1:]) or choosing.choose(None)
     chosen = choosing.check_mpi(chosen, path, program[1:])
-    env = {}
+    timed = bool(stats or stats_json or report)
+    # In the same directory: all hosts of a job see it, as a rule.
+    to_file = stats_json if stats_json or not report else report.with_name(f".{report.name}.{os.getpid()}.json")
+    if to_file:
+        wanted["STRETTO_STATS"] = f"json:{'/dev/stdout' if str(to_file) == '-' else to_file.absolute()}"
+    elif stats:
+        wanted["STRETTO_STATS"] = "text"
+    if check is not None:
+        wanted["STRETTO_CHECK"] = str(check)
     if off:
-        idle = {"--stats": stats, "--json": stats_json, "--check": check is not None, "--set": settings}
-        if names := [name for name, given in idle.items() if given]:
+        ignored = {"--check": check is not None, "--set": settings, "--metrics": metrics}
+        if names := [name for name, given in ignored.items() if given]:
             note(f"{', '.join(names)}: no effect with --off")
-    else:
-        if stats_json:
-            wanted["STRETTO_STATS"] = f"json:{'/dev/stdout' if str(stats_json) == '-' else stats_json.absolute()}"
-        elif stats:
-            wanted["STRETTO_STATS"] = "text"
-        if check is not None:
-            wanted["STRETTO_CHECK"] = str(check)
+        wanted = {**LEFT_TO_MPI, "STRETTO_STATS": wanted["STRETTO_STATS"]} if timed else {}
+    env = {}
+    if timed or not off:
         env = environments.rank_environment(library_for(chosen.abi), wanted, linkage.sanitizer_runtimes(path))
     line = chosen.command(np, [str(path), *program[1:]], env, extra)
     if dry_run:
         typer.echo(shlex.join(line))
         return
     own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | chosen.environment()
-    if off or source_lines.tool() is None or not has_stderr():
+    if metrics and not off:
+        looker()
+        watch(metrics)
+    attends = not off and source_lines.tool() is not None and has_stderr()
+    if not attends and not report:
         os.execve(line[0], line, own)
     stream = source_lines.Stream(source_lines.Resolver())
+    if report and to_file:
+        attended.run(line, own, stream.feed, stream.end, lambda: write_report(report, to_file, keep=bool(stats_json)))
     attended.run(line, own, stream.feed, stream.end)

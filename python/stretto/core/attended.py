@@ -52,9 +52,13 @@ def _pass_on(stream: int, process: subprocess.Popen[bytes], feed: Callable[[byte
 
 
 def run(
-    line: Sequence[str], env: Mapping[str, str], feed: Callable[[bytes], bytes], end: Callable[[], bytes]
+    line: Sequence[str],
+    env: Mapping[str, str],
+    feed: Callable[[bytes], bytes],
+    end: Callable[[], bytes],
+    after: Callable[[], None] = lambda: None,
 ) -> NoReturn:
-    """Runs the command, and ends as it ends."""
+    """Runs the command and then `after`, and ends as the command ends."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     prctl = ctypes.CDLL(None).prctl
 
@@ -71,6 +75,10 @@ def run(
         _write(end())
     os.close(ours)
     status = process.wait()
+    try:
+        after()
+    except Exception as error:  # the command's status is what counts
+        _write(f"stretto: {error}\n".encode())
     if status < 0:
         signal.signal(-status, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {-status})

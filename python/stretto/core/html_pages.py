@@ -4,6 +4,7 @@ has it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from stretto.core.console import fail
 BASE = Path(__file__).with_name("templates")  # base.html, which pages extend, and its style.css
 
 
-def render(template: Path, **values: Any) -> str:
+def render(template: Path, filters: Mapping[str, Callable[..., Any]] | None = None, **values: Any) -> str:
     """The text of a page. Values are escaped, unless they are markup."""
     import jinja2
 
@@ -23,6 +24,7 @@ def render(template: Path, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= filters or {}
     return environment.get_template(template.name).render(values)
 
 

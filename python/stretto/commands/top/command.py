@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 import typer
 from rich.live import Live
 
-from stretto.commands.top import figures, jobs, picture
+from stretto.commands.top import figures, jobs, metrics, picture
 from stretto.commands.top.jobs import Row
 from stretto.core import source_lines
 from stretto.core.console import out
@@ -69,15 +69,26 @@ def command(
         Optional[Path],
         typer.Option("--json", metavar="FILE", help="One look, of one second, as JSON into FILE ([b]-[/]: stdout)."),
     ] = None,
+    metrics_file: Annotated[
+        Optional[Path],
+        typer.Option("--metrics", metavar="FILE", help="Write Prometheus text into FILE once a second, until it ends."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait", hidden=True)] = False,
 ) -> None:
     """Watch a running job: what each rank is doing, and who waits for whom.
 
     The job need not be started in any special way: \
 with Stretto in front, its ranks say what they do in memory that others may read.
     """
-    check_outputs(json_file)
+    check_outputs(json_file, metrics_file)
     program = jobs.looker()
+    if metrics_file is not None and wait:
+        if processes := metrics.await_job(program, int(job or 0)):
+            metrics.write(metrics_file, program, processes)
+        return
     processes = jobs.choose(program, job)
+    if metrics_file is not None:
+        return metrics.write(metrics_file, program, processes)
     if not once and json_file is None:
         return watch_live(program, processes, interval)
     view = with_lines(figures.snapshot(jobs.frames(program, processes, 1.0, 1)))
