@@ -261,7 +261,8 @@ PROBE = """<script>addEventListener("load", () => {
   const wide = [...document.querySelectorAll("main *, header *")].filter(
     e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll"));
   parent.postMessage(JSON.stringify({width: innerWidth, reach: document.documentElement.scrollWidth,
-    wide: wide.map(e => e.tagName + " " + e.className), dark: matchMedia("(prefers-color-scheme: dark)").matches}), "*");
+    wide: wide.map(e => e.tagName + " " + e.className),
+    dark: matchMedia("(prefers-color-scheme: dark)").matches}), "*");
 });</script>"""
 # A window has a least width, a frame has none.
 FRAME = """<script>addEventListener("message", e => { document.body.dataset.probe = e.data; });</script>

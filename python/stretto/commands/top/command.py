@@ -13,7 +13,7 @@ from rich.live import Live
 from stretto.commands.top import figures, jobs, metrics, picture
 from stretto.commands.top.jobs import Row
 from stretto.core import source_lines
-from stretto.core.console import out
+from stretto.core.console import fail, out
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 
@@ -73,7 +73,7 @@ def command(
         Optional[Path],
         typer.Option("--metrics", metavar="FILE", help="Write Prometheus text into FILE once a second, until it ends."),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", hidden=True)] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="First wait until the process PID has started its job.")] = False,
 ) -> None:
     """Watch a running job: what each rank is doing, and who waits for whom.
 
@@ -82,11 +82,11 @@ with Stretto in front, its ranks say what they do in memory that others may read
     """
     check_outputs(json_file, metrics_file)
     program = jobs.looker()
-    if metrics_file is not None and wait:
-        if processes := metrics.await_job(program, int(job or 0)):
-            metrics.write(metrics_file, program, processes)
-        return
-    processes = jobs.choose(program, job)
+    if wait and not (job or "").isdigit():
+        fail("--wait: it needs the number of a process")
+    processes = jobs.await_job(program, int(job or 0)) if wait else jobs.choose(program, job)
+    if not processes:
+        fail(f"process {job} has ended without a job that can be watched", 1)
     if metrics_file is not None:
         return metrics.write(metrics_file, program, processes)
     if not once and json_file is None:

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ from stretto.core.processes import child, environment_of, listening_ports, paren
 from stretto.native import build
 
 Row = dict[str, Any]
+LOOK_EVERY_S = 0.5  # for a job that has not begun
 
 
 # ---- the program that looks ----------------------------------------------------------------------
@@ -113,6 +115,16 @@ def choose(program: str, wanted: str | None) -> list[Row]:
         err.print("Jobs that run with Stretto:")
         err.print(table_of(jobs), soft_wrap=False)
     raise typer.Exit(2)
+
+
+def await_job(program: str, ancestor: int) -> list[Row]:
+    """The processes of the job that this process starts. Empty: it ends without one."""
+    while Path(f"/proc/{ancestor}").exists():
+        for job in jobs_of(survey(program)["processes"]).values():
+            if any(descends_from(process["pid"], ancestor) for process in job):
+                return job
+        time.sleep(LOOK_EVERY_S)
+    return []
 
 
 def unseen(found: Row) -> str:

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from stretto.commands.top import jobs
 from stretto.commands.top.jobs import Row
 from stretto.core.console import fail
-
-LOOK_EVERY_S = 0.5  # for a job that has not begun
 
 HELP = {
     "stretto_job_info": ("gauge", "The job that the other metrics are of."),
@@ -75,16 +72,6 @@ def replace(path: Path, content: str) -> None:
         aside.replace(path)
     except OSError as error:
         fail(f"cannot write {path}: {error.strerror}")
-
-
-def await_job(program: str, ancestor: int) -> list[Row]:
-    """The processes of the job that this process starts. None: it ends without one."""
-    while Path(f"/proc/{ancestor}").exists():
-        for job in jobs.jobs_of(jobs.survey(program)["processes"]).values():
-            if any(jobs.descends_from(process["pid"], ancestor) for process in job):
-                return job
-        time.sleep(LOOK_EVERY_S)
-    return []
 
 
 def write(path: Path, program: str, processes: list[Row]) -> None:
