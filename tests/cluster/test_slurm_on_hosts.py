@@ -56,6 +56,8 @@ def slurm_on(hosts, more: dict[str, str] | None = None) -> Iterator[slurm.Slurm]
         finally:
             for name in hosts.names:
                 hosts.kill(name)
+            hosts.leftovers()  # waits until they have ended
+            slurm.remove_control_groups(nodes)
 
 
 @pytest.fixture(scope="module")

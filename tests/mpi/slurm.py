@@ -116,11 +116,16 @@ class Slurm:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for node in self.nodes:  # Slurm leaves the control groups that it makes
-            for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{node.name}"):
-                for folder in [*sorted((f for f in group.rglob("*/") if f.is_dir()), reverse=True), group]:
-                    with contextlib.suppress(OSError):
-                        folder.rmdir()
+        remove_control_groups(self.nodes)
+
+
+def remove_control_groups(nodes: Sequence[Node]) -> None:
+    """Slurm leaves those that it makes. One that still has a process stays."""
+    for node in nodes:
+        for group in Path("/sys/fs/cgroup").glob(f"*/slurm_{node.name}"):
+            for folder in [*sorted((f for f in group.rglob("*/") if f.is_dir()), reverse=True), group]:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
 
 def is_installed() -> bool:
