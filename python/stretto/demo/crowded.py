@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stretto.core.console import fail, working
 from stretto.demo import timed
-from stretto.demo.part import Clock, Outcome, Panel, Part, Request, Skip, bars, compare_pairs, describe, shown
+from stretto.demo.part import Clock, Outcome, Panel, Part, Request, Skip, bars, compare_pairs, describe, medians, shown
 from stretto.mpi import Mpi
 from stretto.native.build import library_for
 
@@ -62,7 +62,7 @@ def run(request: Request, prepared: tuple[Mpi, Path], clock: Clock) -> Outcome:
     return Outcome(
         verdict,
         colour,
-        [describe(f"examples/cg.c, medians of {len(with_it)} pairs of runs", mpi, ranks)],
+        [describe(f"examples/cg.c, {medians(len(with_it))}", mpi, ranks)],
         {"without_s": without, "with_s": with_it, "ratio": ratio, "ended": ended, "mpi": mpi.title, "np": ranks},
         [panel(without, with_it, ranks, ended)],
     )

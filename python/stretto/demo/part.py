@@ -84,6 +84,10 @@ def describe(job: str, mpi: Mpi, ranks: int) -> str:
     return f"{job}; {ranks} ranks on {cpus} processor{'s'[: cpus != 1]}, {mpi.title}"
 
 
+def medians(pairs: int) -> str:
+    return f"medians of {pairs} pairs of runs" if pairs > 1 else "one run of each"
+
+
 def compare_pairs(what: str, without: list[float], with_it: list[float]) -> tuple[str, str, float]:
     """The line for runs in pairs, its colour, and the median of the ratios."""
     ratios = [ours / max(plain, 1e-9) for plain, ours in zip(without, with_it)]

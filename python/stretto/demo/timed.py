@@ -15,6 +15,7 @@ from stretto.mpi.launching import JobHangs
 from stretto.native import programs
 from stretto.native.build import library_for
 
+LEAST_PAIRS = 2
 ALONE_S = 20  # that a run with Stretto may take before it counts as hanging
 WAYS = ("without", "with")
 
@@ -53,7 +54,7 @@ def pairs(mpi: Mpi, ranks: int, argv: Sequence[str | Path], repeat: int, clock: 
     lines = {way: line_of(mpi, ranks, argv, way) for way in WAYS}
     with working(text):
         for turn in range(repeat + 1):
-            if turn > 3 and clock.left < 0:
+            if turn > LEAST_PAIRS and clock.left < 0:
                 break
             for way in WAYS if turn % 2 else WAYS[::-1]:
                 took = seconds(mpi, lines[way], ALONE_S, attempts=3)
