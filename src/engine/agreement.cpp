@@ -56,13 +56,13 @@ bool Agreement::everybody(Reason mine) {
 
 // All members decline together, so no peer has looked at our lines.
 void Agreement::abandon() {
-  const std::uint64_t channels_offset = comm_ ? comm_->channels_offset : 0;
+  const std::uint64_t place_offset = comm_ ? comm_->place_offset : 0;
   if (comm_) destroy(comm_);
   comm_ = nullptr;
   const Locked locked(process_);
   if (process_.agreements == 1) process_.attachments.drop_unused();  // other agreements may need them
   if (mine_.block_offset == 0) return;
-  release_lines(process_, mine_.block_offset, channels_offset, bootstrap_.size);
+  release_lines(process_, mine_.block_offset, place_offset, bootstrap_.size);
   release_tiers(process_, mine_.tier_offsets);
 }
 

@@ -97,8 +97,8 @@ void Agreement::prepare() {
   void* const memory = std::malloc(sizeof(Comm));
   if (memory) comm_ = new (memory) Comm;
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
-  if (mine_.block_offset != 0) comm_->channels_offset = process_.segment.place_allocate(layout.channels_bytes());
-  const bool reserved = mine_.block_offset != 0 && comm_->channels_offset != 0 && reserve_tiers();
+  if (mine_.block_offset != 0) comm_->place_offset = process_.segment.place_allocate(layout.place_bytes());
+  const bool reserved = mine_.block_offset != 0 && comm_->place_offset != 0 && reserve_tiers();
   const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
   mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;
   // Members of earlier agreements have mapped less of the segment.
@@ -123,7 +123,7 @@ bool Agreement::reserve_tiers() {
   for (std::uint64_t& offset : mine_.tier_offsets) {
     offset = process_.segment.block_allocate(kTierBytes);
     if (offset == 0) return false;
-    shm::Team::reset_tier(process_.segment.base() + offset, topo::Tier::kMostMembers, mine_.instance);
+    shm::Team::reset_tier(process_.segment.base() + offset, topo::Tier::kMostMembers);
   }
   return true;
 }

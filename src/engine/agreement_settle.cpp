@@ -61,7 +61,7 @@ void Agreement::settle() {
   }
   comm_->team->settle(all_[0].instance, wait_policy(process_, comm_->crowded), fragments);
   comm_->announced_bytes = mine_.segment_bytes;
-  comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, comm_->channels_offset, back_ring});
+  comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, comm_->place_offset, back_ring});
   comm_->team->far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(
       past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, comm_->crowded));
@@ -76,7 +76,7 @@ void Agreement::connect() {
     if (r == bootstrap_.rank) continue;
     shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
     peer.used = true;
-    comm_->team->connect(r, all_[r].instance, peer.base, peer.base + all_[r].block_offset, peer.started);
+    comm_->team->connect(r, {peer.base, peer.base + all_[r].block_offset, all_[r].instance, peer.started});
   }
   if (process_.ranks_on_node < static_cast<unsigned>(bootstrap_.size)) process_.ranks_on_node = bootstrap_.size;
   comm_->next = process_.active;

@@ -47,7 +47,7 @@ void Agreement::make_teams(coll_shm::Tiers& tiers, int first) {
       if (m == group.index) continue;
       const Hello& member = all_[group.members[m]];
       const char* const segment = process_.attachments.find(member.identity)->base;
-      team->connect_tier(m, segment + member.tier_offsets[block], topo::Tier::kMostMembers);
+      team->connect_tier(m, segment + member.tier_offsets[block]);
     }
     std::swap(comm_->tiers->offsets[block], mine_.tier_offsets[block]);
   }

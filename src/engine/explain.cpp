@@ -72,7 +72,7 @@ Status status_of(Difference what) {
 }
 
 bool account_of(const Comm& comm, int rank, std::uint64_t number, NoteCopy* note) {
-  return note_find(comm.team->member(rank).notes(), comm.team->generation(), number, note);
+  return note_find(comm.team->peer(rank).notes(), comm.team->generation(), number, note);
 }
 
 // The call that this thread is in.
@@ -94,7 +94,7 @@ SiteWords sites_of(const Comm& comm, const NoteCopy& mine, int rank, const NoteC
     shm::SourceLine line;
     return shm::Segment::call_sites_beside(notes).lines.read(number, &line);
   };
-  const shm::Note* const peers = comm.team->member(rank).notes();
+  const shm::Note* const peers = comm.team->peer(rank).notes();
   NoteCopy now;
   for (int look = 0; look < kLooks && says(comm.process->journal.notes(), mine.number); ++look) {
     const bool is_open =
@@ -184,7 +184,7 @@ Status explain_mismatch(const Comm& comm, const shm::Call& call) {
 }
 
 void explain_gone(const Comm& comm, const shm::Call& call) {
-  const shm::Member& peer = comm.team->member(call.mismatch().rank);
+  const shm::Peer& peer = comm.team->peer(call.mismatch().rank);
   const bool finalized = peer.header()->left.load_acquire() != 0;
   const shm::Place place = where(*comm.team, call.mismatch().rank);
   SiteWords words;
@@ -208,7 +208,7 @@ Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
   if (!fails && (comm.types_told || (type_mismatch.mixture && !strict))) return Status::ok;
   comm.types_told = true;
   NoteCopy theirs;
-  (void)note_find(comm.team->member(type_mismatch.rank).notes(), comm.team->generation(), call.number(), &theirs);
+  (void)note_find(comm.team->peer(type_mismatch.rank).notes(), comm.team->generation(), call.number(), &theirs);
   log_line(fails ? LogLevel::error : LogLevel::warn,
            "communicator of %d ranks, call %llu there: rank %d calls %s, rank %d calls %s: the sequence of basic "
            "datatypes sent is not the one "
@@ -242,7 +242,7 @@ CallWords::CallWords(std::uint64_t call, const shm::CallDescriptor& descriptor) 
 
 void SiteWords::add(const Comm& comm, int rank, const NoteCopy& note) {
   const bool is_own = rank == comm.team->rank();
-  const shm::Note* const notes = is_own ? comm.process->journal.notes() : comm.team->member(rank).notes();
+  const shm::Note* const notes = is_own ? comm.process->journal.notes() : comm.team->peer(rank).notes();
   if (notes == nullptr || note.number == 0) return;
   const shm::CallSite site(shm::Segment::call_sites_beside(notes), note.number, note.caller);
   if (site.text[0] == 0) return;

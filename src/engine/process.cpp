@@ -133,10 +133,9 @@ Status make_segment(Process& process) {
 }
 
 void list(Comm& comm) {
-  const shm::BlockLayout layout{static_cast<unsigned>(comm.team->size())};
   shm::Atomic<std::uint64_t>& newest = comm.process->segment.ledger().activity.communicators;
   comm.team->list_next(newest.load_relaxed());
-  newest.store_release(comm.block_offset + layout.progress_line());
+  newest.store_release(comm.block_offset + shm::BlockLayout::progress_line());
 }
 
 // An observer that reads the line of the communicator that leaves still finds the next one in it,
@@ -147,10 +146,10 @@ void unlist(const Comm& comm, const Comm* before) {
   comm.process->segment.ledger().activity.communicators.store_release(next);
 }
 
-void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t channels_offset, int size) {
+void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t place_offset, int size) {
   const shm::BlockLayout layout{static_cast<unsigned>(size)};
   process.segment.block_release(block_offset, layout.bytes());
-  if (channels_offset != 0) process.segment.place_release(channels_offset, layout.channels_bytes());
+  if (place_offset != 0) process.segment.place_release(place_offset, layout.place_bytes());
 }
 
 void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost]) {
@@ -177,7 +176,7 @@ void reap(Process& process) {
       comm->team->leave();
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
-      release_lines(process, comm->block_offset, comm->channels_offset, comm->team->size());
+      release_lines(process, comm->block_offset, comm->place_offset, comm->team->size());
       if (comm->tiers != nullptr) release_tiers(process, comm->tiers->offsets);
       comm->block_offset = 0;
     }

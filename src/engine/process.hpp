@@ -33,7 +33,7 @@ struct Comm {
   CommTiers* tiers = nullptr;        // null: there are none
   coll_shm::TierChoice tier_choice;  // of those
   std::uint64_t block_offset = 0;
-  std::uint64_t channels_offset = 0;
+  std::uint64_t place_offset = 0;
   std::uint64_t announced_bytes = 0;  // how much of our segment all members have mapped
   std::uint32_t collectives = 0;
   bool noted = false;       // its calls are written to the journal
@@ -148,7 +148,7 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded);
 inline constexpr std::size_t kTierBytes = shm::BlockLayout{topo::Tier::kMostMembers, true}.bytes();
 // Gives back the block of a communicator of `size` members, and the place of its channels, if there
 // is one. The caller holds the lock.
-void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t channels_offset, int size);
+void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t place_offset, int size);
 // Gives back the blocks of tiers. The caller holds the lock.
 void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost]);
 // Gives back what a communicator has of this process's own memory.

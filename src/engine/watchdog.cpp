@@ -51,7 +51,7 @@ void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
 }
 
 const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
-  return rank == comm.team->rank() ? process.journal.notes() : comm.team->member(rank).notes();
+  return rank == comm.team->rank() ? process.journal.notes() : comm.team->peer(rank).notes();
 }
 
 Site site_of(const shm::Note* notes, const shm::NoteCopy& note) {
@@ -90,7 +90,7 @@ void tell_distance(const Comm& comm, int rank, const Trace& trace, const shm::No
 }
 
 void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
-  const shm::Member& member = comm.team->member(rank);
+  const shm::Peer& member = comm.team->peer(rank);
   const int pid = member.pid();
   const char* const alive = member.started == 0                      ? "out of sight"
                             : sys::process_gone(pid, member.started) ? "gone"

@@ -44,18 +44,18 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
 const Record* head_of(Team& team, InQueue& queue) {
   const Record* record = queue.peek();
   if (!record && team.follow(queue)) record = queue.peek();
-  return record && team.member(queue.writer).progress_line->generation.load_acquire() == team.generation() ? record
-                                                                                                           : nullptr;
+  return record && team.peer(queue.writer).progress_line().generation.load_acquire() == team.generation() ? record
+                                                                                                          : nullptr;
 }
 
 Place where(const Team& team, int peer) {
-  const ProgressLine& line = *team.member(peer).progress_line;
+  const ProgressLine& line = team.peer(peer).progress_line();
   const std::uint64_t call = line.call.load_acquire();
   const std::uint64_t generation = line.generation.load_acquire();  // loaded last: see lines.hpp
   const bool freed = generation == ~team.generation();
   if (!freed && generation != team.generation()) {
     std::uint64_t calls = 0;
-    const bool told = Segment::ledger_beside(team.member(peer).notes()).departures.find(team.generation(), &calls);
+    const bool told = Segment::ledger_beside(team.peer(peer).notes()).departures.find(team.generation(), &calls);
     return {calls, calls, 0, true, told};
   }
   const std::uint64_t begun = call >> 8;
@@ -91,7 +91,7 @@ NoteCopy CallCheck::own_account() const {
 
 // Finds what that member noted of this call. Its progress line names the note of its latest call.
 // The notes of earlier calls must be searched for.
-bool CallCheck::find_theirs(const Member& peer, const Place& place, NoteCopy* theirs) const {
+bool CallCheck::find_theirs(const Peer& peer, const Place& place, NoteCopy* theirs) const {
   const std::uint64_t generation = team_.generation();
   if (place.begun != call_.number()) return note_find(peer.notes(), generation, call_.number(), theirs);
   return note_read(peer.notes()[place.note], theirs) && theirs->generation == generation &&
@@ -101,7 +101,7 @@ bool CallCheck::find_theirs(const Member& peer, const Place& place, NoteCopy* th
 // Whether the account of a peer that has begun this call agrees with ours.
 CallCheck::Finding CallCheck::compare(int peer, const Place& place, std::uint64_t waited_ns) {
   NoteCopy theirs;
-  if (!find_theirs(team_.member(peer), place, &theirs)) return Finding::nothing;
+  if (!find_theirs(team_.peer(peer), place, &theirs)) return Finding::nothing;
   if (difference(own_account(), theirs, CheckLevel::usual) != Difference::none) {
     call_.report_mismatch({peer, theirs.call});
     return Finding::proof;
@@ -189,7 +189,7 @@ bool CallCheck::all_have_described() const {
   for (int r = 0; r < team_.size(); ++r) {
     NoteCopy described;
     if (r == team_.rank()) continue;
-    if (!note_read(team_.member(r).call_descriptors()[call_.number() % kCallDescriptors], &described)) return false;
+    if (!note_read(team_.peer(r).call_descriptors()[call_.number() % kCallDescriptors], &described)) return false;
     if (described.number != call_.number() || described.generation != team_.generation()) return false;
   }
   return true;
@@ -198,7 +198,7 @@ bool CallCheck::all_have_described() const {
 NoteCopy CallCheck::described_by(int rank) const {
   NoteCopy described = own_account();
   if (rank != team_.rank())
-    (void)note_read(team_.member(rank).call_descriptors()[call_.number() % kCallDescriptors], &described);
+    (void)note_read(team_.peer(rank).call_descriptors()[call_.number() % kCallDescriptors], &described);
   return described;
 }
 
@@ -217,7 +217,7 @@ bool CallCheck::same_verdict() {
 
 // A process that has ended is first left to the launcher, which usually ends the job.
 bool CallCheck::has_ended(int peer, std::uint64_t waited_ns) {
-  const Member& m = team_.member(peer);
+  const Peer& m = team_.peer(peer);
   if (m.header()->left.load_acquire() != 0) return true;
   if (m.started == 0 || waited_ns < kTuning.look_every_ns) return false;
   if (!sys::process_gone(m.pid(), m.started)) return false;
@@ -227,6 +227,11 @@ bool CallCheck::has_ended(int peer, std::uint64_t waited_ns) {
 bool CallCheck::check_peers(std::uint64_t waited_ns) {
   const bool moved = team_.make_room();
   if (team_.follow() || moved) return true;
+  if (team_.lacks_memory()) {
+    team_.tell_no_memory(call_.number());
+    call_.fail(Status::no_memory);
+    return false;
+  }
   const Trouble trouble = look_for_trouble(waited_ns);
   call_.fail(trouble.peers);
   return !trouble.proven && trouble.peers == Status::ok;
@@ -237,7 +242,7 @@ bool CallCheck::finds_mismatch(int peer) {
   for (int step = 0; step < team_.size(); ++step) {
     const int r = (peer + step) % team_.size();
     NoteCopy theirs;
-    if (r == team_.rank() || !note_find(team_.member(r).notes(), team_.generation(), call_.number(), &theirs)) continue;
+    if (r == team_.rank() || !note_find(team_.peer(r).notes(), team_.generation(), call_.number(), &theirs)) continue;
     if (difference(own_account(), theirs, CheckLevel::usual) == Difference::none) continue;
     call_.report_mismatch({r, theirs.call});
     return true;
@@ -254,7 +259,7 @@ void CallCheck::give_up() {
   if (call_.status() == Status::mismatch) {
     NoteCopy theirs;
     const Call::Mismatch& other = call_.mismatch();
-    const bool told = note_find(team_.member(other.rank).notes(), team_.generation(), call_.number(), &theirs);
+    const bool told = note_find(team_.peer(other.rank).notes(), team_.generation(), call_.number(), &theirs);
     length =
         told ? difference(own_account(), theirs, CheckLevel::usual) == Difference::length : other.call == call_.tag();
   }

@@ -41,7 +41,7 @@ namespace stretto::shm {
 class Call;
 class Team;
 struct InQueue;
-struct Member;
+struct Peer;
 struct Record;
 
 // STRETTO_CHECK, the highest of all members.
@@ -101,7 +101,7 @@ class CallCheck {
 
   [[nodiscard]] NoteCopy own_account() const;
   [[nodiscard]] Status failure_of(int member, Status known) const;
-  bool find_theirs(const Member& peer, const Place& place, NoteCopy* theirs) const;
+  bool find_theirs(const Peer& peer, const Place& place, NoteCopy* theirs) const;
   Finding compare(int peer, const Place& place, std::uint64_t waited_ns);
   Finding examine(int peer, std::uint64_t waited_ns);
   Trouble look_for_trouble(std::uint64_t waited_ns);

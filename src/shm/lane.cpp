@@ -98,6 +98,8 @@ bool Lane::idle(const Team& user) {
   return first_ == last_;
 }
 
+char* Lanes::segment() const { return segment_->base(); }
+
 void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count) {
   count_ = count;
   segment_ = segment;

@@ -138,6 +138,7 @@ class Lanes {
   Lane* acquire_apart(const Team& user);
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
+  [[nodiscard]] char* segment() const;
   // The address space of `count` lanes of so many slots.
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes, unsigned count = kLanes) {
     return std::size_t{count} * slots * slot_stride(slot_bytes);

@@ -2,13 +2,17 @@
 // What lies in shared memory. The owner of a segment writes everything here, and its peers read it
 // through read-only mappings. Shared memory has offsets, never pointers.
 //
-// A communicator costs every member one block of control lines in its own segment, and the place of
-// its channels:
+// A communicator costs every member one block of control lines in its own segment:
+//
+//   member line     whether this member is still here, and which calls it gave up
+//   progress line   the call this member is in, for peers that wait for long (call_check.hpp)
+//   descriptors     what it says about its last two calls, where calls are matched first
+//   directory       where its board and its ack lines are
+//
+// and, from their first use on, in the block or in a place of its own (line_space.hpp):
 //
 //   board           ring of records that all other members read, in order
 //   ack[s]          how far this member has read the board of member s and the channel from s to it
-//   progress line   the call this member is in, for peers that wait for long (call_check.hpp)
-//   descriptors     what it says about its last two calls, where calls are matched first
 //   channel[d]      ring of records that member d alone reads, in order; one per member
 //
 // A record describes one fragment of a message. Its payload lies in the record itself or in a slot
@@ -26,31 +30,43 @@
 //
 // Generation. Freeing a communicator does not synchronise. A member may give its block to another
 // communicator as soon as all peers have read all that it published. It need not wait until peers
-// have looked at its acks one last time. So an ack line names the instance of its block, which the
-// member told its peers when the communicator was made. A writer that finds another instance there
-// knows that the member has left. The member could do so only after reading everything, so the
-// writer takes it as "all acked".
+// have looked at its acks one last time. So the member line and each ack line name the instance of
+// the block, which the member told its peers when the communicator was made. A writer that finds
+// another instance there knows that the member has left. The member could do so only after reading
+// everything, so the writer takes it as "all acked".
 //
 // The new owner stores generation 0 before it resets the counters. A reader loads the counter first
 // (acquire) and the generation second. So it never takes a counter of the new instance for one of
 // the old [acked_by].
 //
-// Channels. A channel has an address from the start, but no memory until its writer first has
-// something for that reader. The writer then backs the place with memory and clears the ring's
-// sequences. It stores the ring's place in `channel_ring` of the reader's ack line, and then, with
-// release, the instance of its block in `channel_opened` [Team::open]. The reader looks there while
-// it knows no ring [InQueue::open]. It never looks at a place without memory: that would take
-// memory as well, or end the process. A later owner of the block has another instance, so its
-// channel is not taken for ours. Without memory the writer's call fails. `channel_failed` says so
-// to the reader, whose call then fails as well.
+// First use. Boards, channels and ack lines have addresses from the start, but no memory until
+// their owner needs them. So peers never look at one before the owner says where it is:
+//
+//   ring      The writer backs a ring with memory and clears the ring's sequences. Then it stores
+//             the ring's place with release: a board's in the directory, a channel's in the ack
+//             line of the channel's reader [Team::open]. The reader looks there while it knows no
+//             ring [InQueue::open].
+//   ack line  Before a reader reads its first record of a writer, it makes its ack line for that
+//             writer. It stores generation 0, resets the counters, stores the instance of its
+//             block, and then, with release, the line's place in its directory [Team::own_line].
+//             The writer looks there while it knows no line [Team::line_of]. While there is none,
+//             the reader has read nothing.
+//
+// A peer that finds a place loads it with acquire, and then the generation of the member line. The
+// first word of a block changes when the block is given back, before anything else in it does. So a
+// place that a later owner has stored is not taken for ours.
+//
+// Without memory the call of the ring's or line's owner fails. `no_memory` in its member line says
+// so to the peers that wait for it, whose calls then fail as well.
 //
 // Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
 // records as it has. If the readers are long in coming, and the message lies in records, the writer
 // moves the queue. It goes to a longer ring, in a block of its own [Team::make_room]:
 //
-//   writer   clears the new ring's sequences. It stores the ring's place in `Moved::ring` of each
-//            reader's ack line. Then it stores with release, in `Moved::at`, the position at which
-//            the queue goes on there. Records from this position on lie in the new ring.
+//   writer   clears the new ring's sequences. It stores the ring's place in `Moved::ring` of
+//            its directory (a board) or of the reader's ack line (a channel). Then it stores with
+//            release, in `Moved::at`, the position at which the queue goes on there. Records from
+//            this position on lie in the new ring.
 //   reader   finds no record at its position for a while and loads `at` with acquire. If `at` is
 //            this position, the reader goes on in the new ring.
 //
@@ -135,21 +151,41 @@ struct alignas(kLineBytes) Ack {
   Atomic<std::uint64_t> refused;
   // Why: an errno value, stored before `refused`.
   Atomic<std::uint64_t> error;
+  // Call number << 32 | for so many long messages in it there are places (transport/shm.hpp).
+  Atomic<std::uint64_t> ready;
+  Atomic<std::uint64_t> channel_ring;  // this member's channel to that of the line, as Moved::ring; 0: none yet
+  Moved channel_moved;
+};
+static_assert(sizeof(Ack) == kLineBytes);
+
+// What a member tells all others. It is the first line of the member's block.
+struct alignas(kLineBytes) MemberLine {
+  Atomic<std::uint64_t> generation;  // as in Ack
   // The last call that this member gave up, those before it, and why: see GivenUp.
   Atomic<std::uint64_t> gave_up;
   // In this call and all before it, this member reads and publishes nothing more.
   Atomic<std::uint64_t> left;
-  // Call number << 32 | for so many long messages in it there are places (transport/shm.hpp).
-  Atomic<std::uint64_t> ready;
-  Moved board_moved;    // this member's own board
-  Moved channel_moved;  // its channel to the member this line belongs to
-  // That channel, once it is there: the instance of this block. Another word: it is not there yet.
-  Atomic<std::uint64_t> channel_opened;
-  Atomic<std::uint64_t> channel_ring;  // as Moved::ring
-  // The last call in which there was no memory for it.
-  Atomic<std::uint64_t> channel_failed;
+  // The last call in which it had no memory for a ring or a line.
+  Atomic<std::uint64_t> no_memory;
 };
-static_assert(sizeof(Ack) == kLineBytes);
+static_assert(sizeof(MemberLine) == kLineBytes);
+
+// Where a member's board and its ack lines are, from their first use on.
+struct Directory {
+  Atomic<std::uint64_t> board_ring;  // as Moved::ring; 0: none yet
+  Moved board_moved;
+  // Place of the ack line for each member, in lines from the start of this member's segment. 0:
+  // none yet.
+  [[nodiscard]] const Atomic<std::uint32_t>& ack(unsigned member) const {
+    return reinterpret_cast<const Atomic<std::uint32_t>*>(this + 1)[member];
+  }
+  [[nodiscard]] Atomic<std::uint32_t>& ack(unsigned member) {
+    return reinterpret_cast<Atomic<std::uint32_t>*>(this + 1)[member];
+  }
+  [[nodiscard]] static constexpr std::size_t bytes(unsigned size) {
+    return (sizeof(Directory) + size * sizeof(Atomic<std::uint32_t>) + kLineBytes - 1) / kLineBytes * kLineBytes;
+  }
+};
 
 // Where a member stands. It stores `call` after the note that says what the call is, and again when
 // the call returns.
@@ -245,7 +281,7 @@ constexpr std::size_t rings_bytes(unsigned size) {
 
 // Members with different builds of the library must not meet. The layout version depends on all
 // that peers rely on.
-inline constexpr std::uint32_t kProtocol = 14;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 15;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords},
@@ -255,26 +291,38 @@ inline constexpr std::uint32_t kLayoutVersion = [] {
   return version;
 }();
 
-// Byte offsets within a block for `size` members. The block of a tier (team.hpp) has one channel,
-// to the member that leads the tier. It has neither progress line nor descriptors. `size` is then
-// the most members that a tier may have: lines are in order before members know how many they are.
+// Byte offsets within a block for `size` members. The block of a tier (team.hpp) is a directory.
+// `size` is then the most members that a tier may have: the directory is in order before members
+// know how many they are.
 struct BlockLayout {
   unsigned size;
   bool tier = false;
+
+  static constexpr unsigned kFewMembers = 16;  // so many have their ack lines in the block
+  static constexpr unsigned kTiers = 8;        // of one rank
+  static constexpr unsigned kTierMembers = 16;
+
   [[nodiscard]] constexpr unsigned records() const { return tier ? kLeastRecords : queue_records(size); }
   [[nodiscard]] constexpr std::size_t ring_bytes() const { return records() * sizeof(Record); }
-  [[nodiscard]] constexpr std::size_t board() const { return 0; }
-  [[nodiscard]] constexpr std::size_t ack(unsigned member) const { return ring_bytes() + member * sizeof(Ack); }
-  [[nodiscard]] constexpr std::size_t progress_line() const { return ack(size); }
-  [[nodiscard]] constexpr std::size_t call_descriptors() const { return progress_line() + sizeof(ProgressLine); }
-  static const Note* descriptors_beside(const ProgressLine* line) { return reinterpret_cast<const Note*>(line + 1); }
-  [[nodiscard]] constexpr std::size_t tier_channel() const { return ack(size); }
-  [[nodiscard]] constexpr std::size_t bytes() const {
-    return tier ? tier_channel() + ring_bytes() : call_descriptors() + kCallDescriptors * sizeof(Note);
+  // The member line comes first.
+  static constexpr std::size_t progress_line() { return sizeof(MemberLine); }
+  static constexpr std::size_t call_descriptors() { return progress_line() + sizeof(ProgressLine); }
+  [[nodiscard]] constexpr std::size_t directory() const {
+    return tier ? 0 : call_descriptors() + kCallDescriptors * sizeof(Note);
   }
-  // The place of the channels, and one of them there. It is no part of the block.
-  [[nodiscard]] constexpr std::size_t channel(unsigned member) const { return member * ring_bytes(); }
-  [[nodiscard]] constexpr std::size_t channels_bytes() const { return channel(size); }
+  // Room in the block for what is used first. A rank of many members mostly needs a ring and a line
+  // of its tier.
+  [[nodiscard]] constexpr std::size_t lines() const { return directory() + Directory::bytes(size); }
+  [[nodiscard]] constexpr std::size_t lines_bytes() const { return (size <= kFewMembers ? size : 1) * sizeof(Ack); }
+  [[nodiscard]] constexpr std::size_t rings() const { return lines() + lines_bytes(); }
+  [[nodiscard]] constexpr std::size_t bytes() const { return tier ? Directory::bytes(size) : rings() + ring_bytes(); }
+  // The place of the rest, which has addresses only: ack lines, then rings. It is no part of the
+  // block. There is an ack line and a channel for each member, a board, and the same of the tiers.
+  [[nodiscard]] constexpr std::size_t place_rings() const { return (size + kTiers * kTierMembers) * sizeof(Ack); }
+  [[nodiscard]] constexpr std::size_t place_bytes() const {
+    constexpr std::size_t kTierRings = kTiers * 2 * kLeastRecords * sizeof(Record);
+    return place_rings() + size * ring_bytes() + kTierRings;
+  }
 };
 
 }  // namespace stretto::shm

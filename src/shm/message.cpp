@@ -26,10 +26,10 @@ Record* claim(Call& call, OutQueue& queue) {
   return record;
 }
 
-// There is no memory for the queue. The message is dropped, and its reader told.
-bool drop(Call& call, const OutQueue& queue) {
+// There is no memory for the queue. The message is dropped, and its readers told.
+bool drop(Call& call) {
   call.fail(Status::no_memory);
-  call.team().fail_channel(queue.reader, call.number());
+  call.team().tell_no_memory(call.number());
   return true;
 }
 
@@ -50,7 +50,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   if (written() + wanted > allowed_) return false;
   Record* record = claim(call, queue);
   if (!record) {
-    done_ = queue.records == 0 && drop(call, queue);
+    done_ = queue.records == 0 && drop(call);
     if (total_ <= kMostInlineBytes && call.runs_ahead()) queue.wanted = records_ahead(total_);
     return false;
   }
@@ -74,7 +74,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
 // Publishes one record that names the whole message. This rank's memory is its slot.
 bool Outgoing::publish_single_copy(Call& call, OutQueue& queue) {
   Record* record = claim(call, queue);
-  done_ = queue.records == 0 && drop(call, queue);
+  done_ = queue.records == 0 && drop(call);
   if (!record) return false;
   record->describe(RecordKind::single_copy, stamp(call));
   record->address = reinterpret_cast<std::uintptr_t>(source_);
@@ -170,10 +170,12 @@ void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
     call.report_mismatch({call.team().rank_of(queue.writer), record->call});
 }
 
-// Whether the writer had no memory for the channel.
+// Whether the writer had no memory for the queue, or this rank has none to read it.
 bool Reader::will_not_come(Call& call, const InQueue& queue) {
-  if (!call.team().lacks_channel(queue.writer, call.number())) return false;
-  call.fail(Status::peer_failed);
+  Team& team = call.team();
+  if (!team.lacks_memory() && !team.lacks_memory(queue.writer, call.number())) return false;
+  call.fail(team.lacks_memory() ? Status::no_memory : Status::peer_failed);
+  if (team.lacks_memory()) team.tell_no_memory(call.number());
   return done_ = failed_ = true;
 }
 
@@ -255,7 +257,7 @@ bool Incoming::pull(Call& call, InQueue& queue) {
     if (crowded && ++looks_ < kTuning.single_copy_looks) return false;
     team.start_reading(queue.writer);
     const int error =
-        sys::peer_memory_read(team.member(queue.writer).pid(), reader_.address(), flat ? flat : apart, wanted);
+        sys::peer_memory_read(team.peer(queue.writer).pid(), reader_.address(), flat ? flat : apart, wanted);
     team.stop_reading();
     if (error != 0) {
       refuse(call, queue, error);
@@ -278,7 +280,7 @@ void Incoming::refuse(Call& call, InQueue& queue, int error) {
   refused_ = true;
   reader_.start();
   call.team().refuse({call.team().rank(), error, call.number()});
-  Ack& line = *call.team().member(queue.writer).mine();
+  Ack& line = *call.team().member(queue.writer).own;  // this rank has read a record
   line.error.store_release(static_cast<std::uint64_t>(error));
   line.refused.store_release(call.tag());
   queue.consume();

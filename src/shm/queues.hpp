@@ -36,9 +36,9 @@ struct InQueue {
   const Record* ring = nullptr;
   unsigned records = 0;  // 1: the writer has not made the ring yet, and may never do so
   int writer = -1;
-  Atomic<std::uint64_t>* ack = nullptr;
-  std::uint64_t read = 0;  // records read so far
-  const Member* from = nullptr;
+  Atomic<std::uint64_t>* ack = nullptr;  // null: as long as there is no ring
+  std::uint64_t read = 0;                // records read so far
+  Member* from = nullptr;
 
   [[nodiscard]] const Record* place(unsigned ahead) const { return ring + ((read + ahead) & (records - 1)); }
   // The record after `ahead` others, if it has been published.
@@ -48,7 +48,8 @@ struct InQueue {
     if (record->sequence.load_acquire() == read + ahead + 1) return record;
     return records == 1 && open() ? peek(ahead) : nullptr;
   }
-  // Looks for the ring. False: the writer has not made it yet.
+  // Looks for the ring. False: the writer has not made it yet, or this rank has no memory for its
+  // ack line.
   bool open();
   // What a record of kind slot points at.
   [[nodiscard]] inline const char* slot(const Record* record) const;
@@ -75,20 +76,14 @@ struct RingMemory {
   void* context = nullptr;
   // For a queue that moves, as an offset. 0: there is none.
   std::uint64_t (*allocate)(void* context, std::size_t bytes) = nullptr;
-  // Where the communicator's channels have their places, and what backs one of them. False: there
-  // is no memory.
-  std::uint64_t channels = 0;
+  // Where the communicator's rings and lines have their place, and what backs a part of it. False:
+  // there is no memory.
+  std::uint64_t place = 0;
   bool (*back)(void* context, std::uint64_t offset, std::size_t bytes) = nullptr;
 };
 
-// Where channels are read that their writers have not made, or that a tier's members do not have.
+// Where queues are read that their writers have not made.
 inline constinit const Record kUnwritten{};
-
-// Clears the sequences of a ring that no peer may look at yet.
-inline void clear_ring(char* ring, const BlockLayout& layout) {
-  auto* const records = reinterpret_cast<Record*>(ring);
-  for (unsigned i = 0; i < layout.records(); ++i) records[i].sequence.store_relaxed(0);
-}
 
 // The channels to a member and from it, as this rank sees them. It has them once it uses one.
 struct Channels {

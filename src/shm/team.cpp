@@ -14,35 +14,30 @@ namespace stretto::shm {
 
 namespace {
 
+void reset_directory(Directory& directory, unsigned size) {
+  directory.board_ring.store_release(0);
+  directory.board_moved.at.store_release(0);
+  for (unsigned r = 0; r < size; ++r) directory.ack(r).store_release(0);
+}
+
 // The new owner of a block that may have served another communicator resets it: generation first,
 // see lines.hpp.
 void reset_block(char* block, int rank, const BlockLayout& layout, std::uint64_t instance) {
-  const auto size = static_cast<int>(layout.size);
-  for (int r = 0; r < size; ++r) {
-    auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
-    ack->generation.store_release(0);
-    ack->board.store_release(0);
-    ack->channel.store_release(0);
-    ack->refused.store_release(0);
-    ack->error.store_release(0);
-    ack->gave_up.store_release(0);
-    ack->left.store_release(0);
-    ack->ready.store_release(0);
-    for (Moved* moved : {&ack->board_moved, &ack->channel_moved}) moved->at.store_release(0);
-    ack->channel_opened.store_release(0);
-    ack->channel_failed.store_release(0);
-    ack->generation.store_release(instance);
-  }
-  clear_ring(block + layout.board(), layout);
-  if (layout.tier) return clear_ring(block + layout.tier_channel(), layout);
-  auto* progress_line = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
+  auto& line = *reinterpret_cast<MemberLine*>(block);
+  line.generation.store_release(0);
+  line.gave_up.store_release(0);
+  line.left.store_release(0);
+  line.no_memory.store_release(0);
+  reset_directory(*reinterpret_cast<Directory*>(block + layout.directory()), layout.size);
+  line.generation.store_release(instance);
+  auto* progress_line = reinterpret_cast<ProgressLine*>(block + BlockLayout::progress_line());
   progress_line->generation.store_release(0);
   progress_line->call.store_release(ProgressLine::kEnded);
   progress_line->reading.store_release(0);
-  progress_line->size_and_rank.store_release(static_cast<std::uint64_t>(size) << 32 | static_cast<std::uint64_t>(rank));
+  progress_line->size_and_rank.store_release(std::uint64_t{layout.size} << 32 | static_cast<std::uint64_t>(rank));
   progress_line->next.store_release(0);
   progress_line->refused.store_release(0);  // its generation comes with settle()
-  auto* call_descriptors = reinterpret_cast<Note*>(block + layout.call_descriptors());
+  auto* call_descriptors = reinterpret_cast<Note*>(block + BlockLayout::call_descriptors());
   for (unsigned i = 0; i < kCallDescriptors; ++i) call_descriptors[i].number.store_release(0);
 }
 
@@ -53,9 +48,18 @@ bool Team::allocate(int rank, int size, Lanes* lanes) {
   rank_ = rank;
   size_ = size;
   lanes_ = lanes;
-  members_ = static_cast<Member*>(std::malloc(size * sizeof(Member)));
-  if (members_ == nullptr) return false;
-  for (int r = 0; r < size; ++r) new (members_ + r) Member;
+  members_ = static_cast<std::atomic<Member*>*>(std::malloc(size * sizeof *members_));
+  void* const known = std::malloc(size * (whole_ == nullptr ? sizeof *peers_ : sizeof *directories_));
+  if (whole_ == nullptr) {
+    peers_ = static_cast<Peer*>(known);
+  } else {
+    directories_ = static_cast<const char**>(known);
+  }
+  if (members_ == nullptr || known == nullptr) return false;
+  for (int r = 0; r < size; ++r) {
+    new (members_ + r) std::atomic<Member*>(nullptr);
+    if (peers_ != nullptr) new (peers_ + r) Peer;
+  }
   stop_single_copy();
   // Later there are some to borrow, unless several threads call at the same time.
   states_ = lanes_->states().borrow(size_, false);
@@ -72,29 +76,32 @@ void Team::borrow_states() const {
 
 void Team::give_back(bool clean) { lanes_->states().give_back(std::exchange(states_, nullptr), clean); }
 
-// Where this rank's lines are. A tier's members have a channel to the first one only, and have it
-// from the start.
+// Where peers find what this rank makes.
 void Team::lay_out(const BlockLayout& layout, char* block) {
-  board_ = {reinterpret_cast<Record*>(block + layout.board()), layout.records(), OutQueue::kEverybody};
-  for (int r = 0; r < size_; ++r) {
-    Member& member = members_[r];
-    auto* ack = reinterpret_cast<Ack*>(block + layout.ack(r));
-    member.board.ack = &ack->board;
-    member.board.writer = r;
-    member.board.from = &member;
-  }
-  if (layout.tier && rank_ != 0)
-    to(0) = {reinterpret_cast<Record*>(block + layout.tier_channel()), layout.records(), 0};
+  directory_ = reinterpret_cast<Directory*>(block + layout.directory());
+  records_ = layout.records();
+  board_.reader = OutQueue::kEverybody;
+}
+
+Member& Team::make_member(int rank) const {
+  void* const memory = std::malloc(sizeof(Member));
+  if (memory == nullptr) std::abort();  // a few words
+  auto* const m = new (memory) Member;
+  m->team = const_cast<Team*>(this);
+  m->segment = peer(rank).segment;
+  m->board = {&kUnwritten, 1, rank, nullptr, 0, m};
+  members_[rank].store(m, std::memory_order_release);
+  return *m;
 }
 
 Channels& Team::make_channels(int rank) const {
   void* const memory = std::malloc(sizeof(Channels));
   if (memory == nullptr) std::abort();  // a few words
   auto* const channels = new (memory) Channels;
-  Member& m = members_[rank];
+  Member& m = member(rank);
   channels->to.reader = rank;
   channels->to.measure_at = measure_from_;
-  channels->from = {&kUnwritten, 1, rank, &m.mine()->channel, 0, &m};
+  channels->from = {&kUnwritten, 1, rank, nullptr, 0, &m};
   m.channels = channels;
   return *channels;
 }
@@ -111,26 +118,30 @@ Team* Team::create(int rank, int size, std::uint64_t instance, char* block, Lane
   reset_block(block, rank, layout, instance);
   team->lay_out(layout, block);
   team->instance_ = instance;
-  team->progress_line_ = reinterpret_cast<ProgressLine*>(block + layout.progress_line());
-  team->call_descriptors_ = reinterpret_cast<Note*>(block + layout.call_descriptors());
+  team->line_ = reinterpret_cast<MemberLine*>(block);
+  team->space_ = {layout, static_cast<std::uint64_t>(block - lanes->segment())};
+  team->progress_line_ = reinterpret_cast<ProgressLine*>(block + BlockLayout::progress_line());
+  team->call_descriptors_ = reinterpret_cast<Note*>(block + BlockLayout::call_descriptors());
   return team;
 }
 
-void Team::reset_tier(char* block, unsigned most_members, std::uint64_t instance) {
-  reset_block(block, 0, {most_members, true}, instance);
+void Team::reset_tier(char* block, unsigned most_members) {
+  reset_directory(*reinterpret_cast<Directory*>(block), most_members);
 }
 
 Team* Team::create_tier(int index, const int* ranks, int size, char* block, unsigned most_members) {
   void* const memory = std::malloc(sizeof(Team));
   if (memory == nullptr) return nullptr;
   auto* tier = new (memory) Team;
+  tier->whole_ = this;
   if (!tier->allocate(index, size, lanes_)) {
     destroy(tier);
     return nullptr;
   }
   tier->lay_out({most_members, true}, block);
   tier->ranks_ = ranks;
-  tier->whole_ = this;
+  tier->instance_ = instance_;
+  tier->line_ = line_;
   tier->progress_line_ = progress_line_;
   tier->call_descriptors_ = call_descriptors_;
   tier->next_tier_ = next_tier_;
@@ -148,42 +159,11 @@ void Team::settle_tier() {
   far_from(whole_->far_ns_);
 }
 
-void Team::connect_tier(int member, const char* block, unsigned most_members) {
-  const Member& known = whole_->members_[ranks_[member]];
-  Member& m = members_[member];
-  connect_queues(m, {most_members, true}, known.segment, block);
-  m.instance = known.instance;
-  m.started = known.started;
-  m.progress_line = known.progress_line;
-}
-
 void Team::settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments) {
   generation_ = generation;
   policy_ = policy;
   fragments_ = fragments;
   progress_line_->generation.store_release(generation);
-}
-
-// The queues that this rank reads, and its line among that member's acks. A tier's first member
-// alone has channels to read.
-void Team::connect_queues(Member& m, const BlockLayout& layout, const char* segment, const char* block) {
-  m.board.ring = reinterpret_cast<const Record*>(block + layout.board());
-  m.board.records = layout.records();
-  m.segment = segment;
-  m.ack = reinterpret_cast<const Ack*>(block + layout.ack(static_cast<unsigned>(rank_)));
-  if (!layout.tier || rank_ != 0) return;
-  InQueue& channel = this->channel(m.board.writer);
-  channel.ring = reinterpret_cast<const Record*>(block + layout.tier_channel());
-  channel.records = layout.records();
-}
-
-void Team::connect(int member, std::uint64_t instance, const char* segment, const char* block, std::uint64_t started) {
-  const BlockLayout layout{static_cast<unsigned>(size_)};
-  Member& m = members_[member];
-  connect_queues(m, layout, segment, block);
-  m.started = started;
-  m.instance = instance;
-  m.progress_line = reinterpret_cast<const ProgressLine*>(block + layout.progress_line());
 }
 
 void Team::set_single_copy_from(const Tuning::SingleCopyFrom& bytes) {
@@ -205,7 +185,8 @@ void Team::far_from(std::uint64_t ns) {
   measure_from_ = ns == 0 || ns == Tuning::kNever || size_ < 2 ? Tuning::kNever : 0;
   board_.measure_at = measure_from_;
   for (int r = 0; r < size_; ++r) {
-    if (members_[r].channels != nullptr) members_[r].channels->to.measure_at = measure_from_;
+    const Member* const m = known_member(r);
+    if (m != nullptr && m->channels != nullptr) m->channels->to.measure_at = measure_from_;
   }
 }
 
@@ -217,8 +198,11 @@ void Team::measure(OutQueue& queue) {
     measured_ = (measured_ + 1) % size_;
     if (measured_ == rank_) measured_ = (measured_ + 1) % size_;
   }
-  Member& reader = members_[board ? measured_ : queue.reader];
-  const Atomic<std::uint64_t>& count = board ? reader.ack->board : reader.ack->channel;
+  const int rank = board ? measured_ : queue.reader;
+  const Ack* const line = line_of(rank);
+  if (line == nullptr) return;
+  Member& reader = member(rank);
+  const Atomic<std::uint64_t>& count = board ? line->board : line->channel;
   const std::uint64_t before = sys::now_ns();
   const std::uint64_t begin = sys::now_ns();
   // No later load, of this line or further down, goes ahead of the clock.
@@ -235,8 +219,14 @@ void Team::measure(OutQueue& queue) {
 void Team::destroy(Team* team) {
   while (team != nullptr) {
     Team* const next = team->next_tier_;
-    for (int r = 0; team->members_ != nullptr && r < team->size_; ++r) std::free(team->members_[r].channels);
+    for (int r = 0; team->members_ != nullptr && r < team->size_; ++r) {
+      Member* const m = team->known_member(r);
+      if (m != nullptr) std::free(m->channels);
+      std::free(m);
+    }
     std::free(team->members_);
+    std::free(team->peers_);
+    std::free(team->directories_);
     std::free(team->scratch_);
     team->~Team();
     std::free(team);
@@ -244,12 +234,37 @@ void Team::destroy(Team* team) {
   }
 }
 
+// A member that has left has read all. One that has no line yet has read nothing.
 std::uint64_t Team::acked_by(int reader, bool board) const {
-  const Member& m = members_[reader];
-  const std::uint64_t count =
-      board ? m.ack->board.load_acquire() : m.ack->channel.load_acquire();  // pairs with consume
-  // A member that has left has read all.
-  return m.is_here() ? count : ~std::uint64_t{0};
+  const Peer& p = peer(reader);
+  const Ack* const line = line_of(reader);
+  if (line == nullptr) [[unlikely]]
+    return p.is_here() ? 0 : ~std::uint64_t{0};
+  const std::uint64_t count = board ? line->board.load_acquire() : line->channel.load_acquire();  // pairs with consume
+  return line->generation.load_acquire() == p.instance ? count : ~std::uint64_t{0};
+}
+
+const Ack* Team::find_line(int member, Member* m) const {
+  const std::uint32_t at = directory(member).ack(static_cast<unsigned>(rank_)).load_acquire();  // pairs with make_line
+  const Peer& p = peer(member);
+  if (at == 0 || !p.is_here()) return nullptr;
+  const auto* const line = reinterpret_cast<const Ack*>(p.segment + std::uint64_t{at} * kLineBytes);
+  if (m != nullptr) m->ack.store(line, std::memory_order_release);
+  return line;
+}
+
+// Generation first, see lines.hpp.
+Ack* Team::make_line(Member& m) {
+  const std::uint64_t offset = whole().space_.take_line();
+  const std::uint64_t at = offset / kLineBytes;
+  if (at == 0 || at != static_cast<std::uint32_t>(at)) return nullptr;
+  Ack& line = *reinterpret_cast<Ack*>(lanes_->segment() + offset);
+  for (Atomic<std::uint64_t>* const word : {&line.generation, &line.board, &line.channel, &line.refused, &line.error,
+                                            &line.ready, &line.channel_ring, &line.channel_moved.at})
+    word->store_release(0);
+  line.generation.store_release(instance_);
+  directory_->ack(static_cast<unsigned>(m.board.writer)).store_release(static_cast<std::uint32_t>(at));
+  return m.own = &line;
 }
 
 std::uint64_t Team::hear(const OutQueue& queue) {
@@ -257,21 +272,17 @@ std::uint64_t Team::hear(const OutQueue& queue) {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    members_[r].heard = acked_by(r, true);
-    if (members_[r].heard < least) least = members_[r].heard;
+    Member& m = member(r);
+    m.heard = acked_by(r, true);
+    if (m.heard < least) least = m.heard;
   }
   return least;
 }
 
-// In the tiers too: those that wait there for this rank read no other lines of it.
+// Those that wait in a tier look at the same line.
 void Team::leave_calls(std::uint64_t number, std::uint64_t gave_up) {
-  for (Team* team = this; team != nullptr; team = team->next_tier_) {
-    for (int r = 0; r < team->size_; ++r) {
-      if (r == team->rank_) continue;
-      team->members_[r].mine()->gave_up.store_release(gave_up);
-      team->members_[r].mine()->left.store_release(number);  // pairs with has_left
-    }
-  }
+  line_->gave_up.store_release(gave_up);
+  line_->left.store_release(number);  // pairs with has_left
 }
 
 void Team::give_up(std::uint64_t number, GivenUp::Why why) {
@@ -282,14 +293,14 @@ void Team::give_up(std::uint64_t number, GivenUp::Why why) {
 
 void Team::retire() { leave_calls(kEveryCall, given_up_); }
 
-const Note* Member::notes() const {
+const Note* Peer::notes() const {
   return segment == nullptr ? nullptr : reinterpret_cast<const Note*>(segment + Segment::kNotesOffset);
 }
 
 Status Team::given_up(int member, std::uint64_t number) const {
-  const Member& m = members_[member];
-  const GivenUp::Why why = GivenUp{m.ack->gave_up.load_acquire()}.why(number);
-  if (why == GivenUp::no || !m.is_here()) return Status::ok;
+  const Peer& p = peer(member);
+  const GivenUp::Why why = GivenUp{p.line().gave_up.load_acquire()}.why(number);
+  if (why == GivenUp::no || !p.is_here()) return Status::ok;
   switch (why) {
     case GivenUp::other_length: return Status::other_length;
     case GivenUp::lost: return Status::peer_lost;
@@ -298,7 +309,7 @@ Status Team::given_up(int member, std::uint64_t number) const {
 }
 
 bool Team::may_have_given_up(int member, std::uint64_t number) const {
-  const GivenUp given{members_[member].ack->gave_up.load_acquire()};
+  const GivenUp given{peer(member).line().gave_up.load_acquire()};
   const std::uint64_t since = (given.last() - number) % GivenUp::kNumbers;
   if (given.word == 0 || since >= GivenUp::kNumbers / 2) return false;
   return since >= GivenUp::kRemembered || given.why(number) != GivenUp::no;
@@ -336,8 +347,8 @@ bool Team::is_drained_itself() {
   if (!is_past(board_)) return false;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
-    const Channels* const channels = members_[r].channels;
-    if (channels != nullptr && !is_past(channels->to)) return false;
+    const Member* const m = known_member(r);
+    if (m != nullptr && m->channels != nullptr && !is_past(m->channels->to)) return false;
     if ((left_ != 0 && !has_left(r, left_)) || !has_read_claims(r)) return false;
   }
   is_drained.store(true, std::memory_order_release);
@@ -352,7 +363,7 @@ bool Team::has_read_claims(int member) const {
 }
 
 Refused Team::refused(int rank) const {
-  const ProgressLine& line = rank == rank_ ? *progress_line_ : *members_[rank].progress_line;
+  const ProgressLine& line = rank == rank_ ? *progress_line_ : peer(rank).progress_line();
   const std::uint64_t word = line.refused.load_acquire();
   return line.generation.load_acquire() == generation_ ? Refused::unpacked(word) : Refused{};
 }
@@ -360,8 +371,7 @@ Refused Team::refused(int rank) const {
 unsigned Team::readers_of(int member) const {
   unsigned readers = 0;
   for (int r = 0; r < size(); ++r) {
-    readers +=
-        r != rank() && this->member(r).progress_line->reading.load_relaxed() == static_cast<std::uint64_t>(member) + 1;
+    readers += r != rank() && peer(r).progress_line().reading.load_relaxed() == static_cast<std::uint64_t>(member) + 1;
   }
   return readers;
 }

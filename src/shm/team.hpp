@@ -17,6 +17,7 @@
 #include "base/tuning.hpp"
 #include "shm/call_check.hpp"
 #include "shm/distance.hpp"
+#include "shm/line_space.hpp"
 #include "shm/lines.hpp"
 #include "shm/queues.hpp"
 #include "shm/wait.hpp"
@@ -26,31 +27,41 @@ namespace stretto::shm {
 class Team;
 class Lanes;
 
-// One member as this rank sees it. For the rank itself little is set.
-struct Member {
-  InQueue board;
-  Channels* channels = nullptr;
+// Where a member's lines are. This rank knows it of all members.
+struct Peer {
   const char* segment = nullptr;
-  const Ack* ack = nullptr;    // that member's ack line for what we write
-  std::uint64_t instance = 0;  // the instance that the line has as long as the member has not left
-  std::uint64_t heard = 0;     // records of our board that it was last seen to have read
-  Distance distance;
-  std::uint64_t started = 0;  // when that process began; 0: it cannot be watched
-  const ProgressLine* progress_line = nullptr;
+  const char* block = nullptr;
+  std::uint64_t instance = 0;  // the instance that its lines have as long as it has not left
+  std::uint64_t started = 0;   // when that process began; 0: it cannot be watched
 
-  // Our ack line for what it writes.
-  [[nodiscard]] Ack* mine() const {
-    return reinterpret_cast<Ack*>(reinterpret_cast<char*>(board.ack) - offsetof(Ack, board));
+  [[nodiscard]] const MemberLine& line() const { return *reinterpret_cast<const MemberLine*>(block); }
+  [[nodiscard]] const ProgressLine& progress_line() const {
+    return *reinterpret_cast<const ProgressLine*>(block + BlockLayout::progress_line());
+  }
+  [[nodiscard]] const Note* call_descriptors() const {
+    return reinterpret_cast<const Note*>(block + BlockLayout::call_descriptors());
   }
   // Where its memory can be read.
   [[nodiscard]] int pid() const { return segment == nullptr ? 0 : static_cast<int>(header()->pid); }
   [[nodiscard]] const SegmentHeader* header() const { return reinterpret_cast<const SegmentHeader*>(segment); }
   [[nodiscard]] const Note* notes() const;  // its flight recorder
-  [[nodiscard]] const Note* call_descriptors() const { return BlockLayout::descriptors_beside(progress_line); }
+  // Whether its lines still serve this communicator. The instance is loaded last: what was loaded
+  // from a later owner's line comes with that owner's instance.
+  [[nodiscard]] bool is_here() const { return line().generation.load_acquire() == instance; }
+};
 
-  // Whether its ack line still serves this communicator. The instance is loaded last: what was
-  // loaded from a later owner's line comes with that owner's instance.
-  [[nodiscard]] bool is_here() const { return ack->generation.load_acquire() == instance; }
+// What this rank keeps of a member with which it shares queues in use.
+struct Member {
+  InQueue board;
+  Team* team = nullptr;
+  Channels* channels = nullptr;
+  const char* segment = nullptr;
+  Ack* own = nullptr;  // our ack line for what it writes, once there is one
+  // That member's ack line for what we write, once this rank has seen it: see Team::line_of. Any
+  // thread that asks for a slot may find it.
+  std::atomic<const Ack*> ack{nullptr};
+  std::uint64_t heard = 0;  // records of our board that it was last seen to have read
+  Distance distance;
 };
 
 inline const char* InQueue::slot(const Record* record) const { return from->segment + record->slot_offset; }
@@ -77,16 +88,15 @@ class Team {
   static Team* create(int rank, int size, std::uint64_t instance, char* block, Lanes* lanes);
   // Sets what members agree on: all name the communicator by one generation.
   void settle(std::uint64_t generation, const WaitPolicy& policy, Fragments fragments);
-  // Puts the lines of a tier's block in order: then peers may read them.
-  static void reset_tier(char* block, unsigned most_members, std::uint64_t instance);
+  // Puts a tier's block in order: then peers may read it.
+  static void reset_tier(char* block, unsigned most_members);
   // Makes a tier of this communicator in such a block. `ranks` are its members, of which this rank
   // is number `index`; the caller keeps them. This team destroys it.
   Team* create_tier(int index, const int* ranks, int size, char* block, unsigned most_members);
   // Call them when the communicator has settled and connected. `block` is that member's block.
   void settle_tier();
-  void connect_tier(int member, const char* block, unsigned most_members);
-  // `instance` is what that member's block says.
-  void connect(int member, std::uint64_t instance, const char* segment, const char* block, std::uint64_t started);
+  void connect_tier(int member, const char* block) { directories_[member] = block; }
+  void connect(int member, const Peer& peer) { peers_[member] = peer; }
   static void destroy(Team* team);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -99,14 +109,26 @@ class Team {
   [[nodiscard]] WaitPolicy& policy() { return policy_; }
   [[nodiscard]] Lanes& lanes() const { return *lanes_; }
   [[nodiscard]] OutQueue& board() { return board_; }
-  [[nodiscard]] Member& member(int rank) { return members_[rank]; }
-  [[nodiscard]] const Member& member(int rank) const { return members_[rank]; }
+  [[nodiscard]] const Peer& peer(int rank) const {
+    return whole_ == nullptr ? peers_[rank] : whole_->peers_[ranks_[rank]];
+  }
+  [[nodiscard]] Member& member(int rank) const {
+    Member* const known = known_member(rank);
+    return known != nullptr ? *known : make_member(rank);
+  }
+  // Null: this rank has used none of its queues.
+  [[nodiscard]] Member* known_member(int rank) const { return members_[rank].load(std::memory_order_acquire); }
+  // Null: nothing has come on that member's board.
+  [[nodiscard]] InQueue* board_if_any(int rank) const {
+    const bool any = known_member(rank) != nullptr || directory(rank).board_ring.load_acquire() != 0;
+    return any ? &member(rank).board : nullptr;
+  }
   [[nodiscard]] OutQueue& to(int rank) const { return channels(rank).to; }
   [[nodiscard]] InQueue& channel(int rank) const { return channels(rank).from; }
   // Null: nothing has come through the channel from that member.
   [[nodiscard]] InQueue* channel_if_any(int rank) const {
-    const Member& m = members_[rank];
-    return m.channels != nullptr || m.ack->channel_opened.load_acquire() == m.instance ? &channel(rank) : nullptr;
+    const Member* const m = known_member(rank);
+    return (m != nullptr && m->channels != nullptr) || channel_ring(rank) != 0 ? &channel(rank) : nullptr;
   }
   // Its calls are made beside those of other teams, by another thread (Call::stay_apart).
   void stay_apart() { apart_ = true; }
@@ -172,14 +194,36 @@ class Team {
     return wanted < fragments_.most ? static_cast<std::size_t>(wanted) : fragments_.most;
   }
 
-  // There is no memory for the channel to that member, so this call cannot go on.
-  void fail_channel(int member, std::uint64_t call) {
-    members_[member].mine()->channel_failed.store_release(call);  // pairs with lacks_channel
+  // Whether there was no memory for a ring or line of this rank, so that its call cannot go on.
+  [[nodiscard]] bool lacks_memory() const { return whole_ != nullptr ? whole_->lacks_memory_ : lacks_memory_; }
+  void note_no_memory() { whole().lacks_memory_ = true; }
+  // Tells the members, which ask lacks_memory(). The next call may find memory.
+  void tell_no_memory(std::uint64_t call) {
+    line_->no_memory.store_release(call);
+    whole().lacks_memory_ = false;
   }
-  // Whether a member says so of its channel to us.
-  [[nodiscard]] bool lacks_channel(int member, std::uint64_t call) const {
-    const Member& m = members_[member];
-    return m.ack->channel_failed.load_acquire() == call && m.is_here();
+  [[nodiscard]] bool lacks_memory(int member, std::uint64_t call) const {
+    const Peer& p = peer(member);
+    return p.line().no_memory.load_acquire() == call && p.is_here();
+  }
+  // This rank's ack line for what that member writes. Null: there is no memory.
+  [[nodiscard]] Ack* own_line(Member& m) { return m.own != nullptr ? m.own : make_line(m); }
+  // That member's ack line for what this rank writes. Null: it has none yet, or has left.
+  [[nodiscard]] const Ack* line_of(int member) const {
+    Member* const m = known_member(member);
+    const Ack* const known = m == nullptr ? nullptr : m->ack.load(std::memory_order_acquire);
+    return known != nullptr ? known : find_line(member, m);
+  }
+  // Where that member has its board, as Moved::ring. 0: there is none yet.
+  [[nodiscard]] std::uint64_t board_ring(int member) const {
+    const std::uint64_t ring = directory(member).board_ring.load_acquire();
+    return ring != 0 && peer(member).is_here() ? ring : 0;
+  }
+  // The same of its channel to this rank.
+  [[nodiscard]] std::uint64_t channel_ring(int member) const {
+    const Ack* const line = line_of(member);
+    const std::uint64_t ring = line == nullptr ? 0 : line->channel_ring.load_acquire();
+    return ring != 0 && peer(member).is_here() ? ring : 0;
   }
   // The record to fill next. Null: readers have not left it, or there is no memory for the queue,
   // which then has no records.
@@ -199,7 +243,7 @@ class Team {
   [[nodiscard]] bool is_far(const OutQueue& queue) const {
     if (far_ns_ == 0) return true;
     return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= size_ - 1
-                                                : members_[queue.reader].distance.is_far();
+                                                : member(queue.reader).distance.is_far();
   }
   // Messages of so many bytes are stored past the caches where they arrive. Caches would have no
   // room for them until they are used.
@@ -207,8 +251,12 @@ class Team {
   [[nodiscard]] bool stores_past(std::uint64_t message_bytes) const { return message_bytes >= past_bytes_; }
   static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
 
-  // Queues that move go to blocks of this memory. Without it they stay.
-  void move_to(const RingMemory& memory) { memory_ = memory; }
+  // Queues that move go to blocks of this memory, and rings and lines for which the block has no
+  // room to its place.
+  void move_to(const RingMemory& memory) {
+    memory_ = memory;
+    space_.go_on({static_cast<unsigned>(size_)}, memory);
+  }
   // For a rank that has waited long. Moves our full queues to longer rings, those of the tiers too.
   // True: something has changed.
   bool make_room();
@@ -226,19 +274,18 @@ class Team {
 
   // Whether that member says that it could not read what we published for single copy in this call.
   [[nodiscard]] bool has_refused(int reader, std::uint64_t call) const {
-    const Member& m = members_[reader];
-    const bool refused = m.ack->refused.load_acquire() == call;  // pairs with Incoming::refuse
-    return refused && m.is_here();
+    const Ack* const line = line_of(reader);
+    return line != nullptr && line->refused.load_acquire() == call && peer(reader).is_here();  // Incoming::refuse
   }
   // Tells that member that this rank has places for its first `count` messages in this call;
-  // is_ready() asks.
+  // is_ready() asks. Without memory for its line it does not.
   void make_ready(int member, std::uint64_t call, std::uint32_t count) {
-    members_[member].mine()->ready.store_release(call << 32 | count);
+    if (Ack* const line = own_line(this->member(member))) line->ready.store_release(call << 32 | count);
   }
   [[nodiscard]] bool is_ready(int member, std::uint64_t call, std::uint32_t count) const {
-    const Member& m = members_[member];
-    const std::uint64_t ready = m.ack->ready.load_acquire();  // pairs with make_ready
-    return ready >> 32 == (call & 0xffffffff) && static_cast<std::uint32_t>(ready) >= count && m.is_here();
+    const Ack* const line = line_of(member);
+    const std::uint64_t ready = line == nullptr ? 0 : line->ready.load_acquire();  // pairs with make_ready
+    return ready >> 32 == (call & 0xffffffff) && static_cast<std::uint32_t>(ready) >= count && peer(member).is_here();
   }
   // This rank returns from call `number` in the midst of it (see GivenUp).
   void give_up(std::uint64_t number, GivenUp::Why why);
@@ -249,9 +296,9 @@ class Team {
   // Whether it has, or has given up so many calls since that the line does not tell.
   [[nodiscard]] bool may_have_given_up(int member, std::uint64_t number) const;
   [[nodiscard]] bool has_left(int member, std::uint64_t number) const {
-    const Member& m = members_[member];
-    const bool left = m.ack->left.load_acquire() >= number;  // pairs with leave_calls
-    return left || !m.is_here();
+    const Peer& p = peer(member);
+    const bool left = p.line().left.load_acquire() >= number;  // pairs with leave_calls
+    return left || !p.is_here();
   }
   [[nodiscard]] bool has_retired(int member) const { return has_left(member, kEveryCall); }
   // Whether a record left over from an earlier call is a sign of a mistake: its writer had another
@@ -275,9 +322,7 @@ class Team {
     if (refusal_.rank < 0) refusal_ = refusal;
   }
   // What the reader said of it.
-  [[nodiscard]] int refusal_error(int reader) const {
-    return static_cast<int>(members_[reader].ack->error.load_acquire());
-  }
+  [[nodiscard]] int refusal_error(int reader) const { return static_cast<int>(line_of(reader)->error.load_acquire()); }
 
   // True once every peer has read all that this team and its tiers published. Then their blocks may
   // serve another communicator.
@@ -316,21 +361,29 @@ class Team {
 
   [[nodiscard]] bool allocate(int rank, int size, Lanes* lanes);
   [[nodiscard]] Channels& channels(int rank) const {
-    Channels* const channels = members_[rank].channels;
+    Channels* const channels = member(rank).channels;
     return channels != nullptr ? *channels : make_channels(rank);
   }
   Channels& make_channels(int rank) const;
   void borrow_states() const;
   void give_back(bool clean);
   void lay_out(const BlockLayout& layout, char* block);
-  void connect_queues(Member& m, const BlockLayout& layout, const char* segment, const char* block);
+  [[nodiscard]] Team& whole() { return whole_ != nullptr ? *whole_ : *this; }
+  [[nodiscard]] const Moved* moved(const InQueue& queue) const;
+  Ack* make_line(Member& m);
+  const Ack* find_line(int member, Member* m) const;
+  Member& make_member(int rank) const;
+  [[nodiscard]] const Directory& directory(int rank) const {
+    const BlockLayout layout{static_cast<unsigned>(size_)};
+    const char* const at = whole_ == nullptr ? peers_[rank].block + layout.directory() : directories_[rank];
+    return *reinterpret_cast<const Directory*>(at);
+  }
   [[nodiscard]] bool is_drained_itself();
   bool make_room_itself();
   bool follow_itself();
   bool make_room(OutQueue& queue);
   bool has_room(OutQueue& queue);
   bool open(OutQueue& queue);
-  static bool follow(InQueue& queue, const Member& writer, const Moved& moved);
 
   [[nodiscard]] std::uint64_t acked_by(int reader, bool board) const;
   [[nodiscard]] bool is_past(const OutQueue& queue) const;
@@ -346,6 +399,11 @@ class Team {
   Team* next_tier_ = nullptr;
   std::uint64_t generation_ = 0;
   std::uint64_t instance_ = 0;  // of our block
+  MemberLine* line_ = nullptr;
+  Directory* directory_ = nullptr;  // of this team
+  LineSpace space_;                 // the communicator's; like lacks_memory_ not used in tiers
+  unsigned records_ = 0;            // of each queue when it is made
+  bool lacks_memory_ = false;
   std::uint64_t calls_ = 0;
   CheckLevel check_ = CheckLevel::none;
   bool troubled_ = false;
@@ -366,7 +424,9 @@ class Team {
   RingMemory memory_;
   Array<Ring> rings_;
   OutQueue board_;
-  Member* members_ = nullptr;
+  Peer* peers_ = nullptr;               // of a communicator
+  const char** directories_ = nullptr;  // of a tier
+  std::atomic<Member*>* members_ = nullptr;
   mutable MessageState* states_ = nullptr;
   bool apart_ = false;
   char* scratch_ = nullptr;
@@ -379,7 +439,7 @@ void each_queue(Team& whole, Visit visit) {
   for (Team* team = &whole; team != nullptr; team = team->next_tier()) {
     for (int r = 0; r < team->size(); ++r) {
       if (r == team->rank()) continue;
-      visit(*team, team->member(r).board);
+      if (InQueue* const board = team->board_if_any(r)) visit(*team, *board);
       if (InQueue* const channel = team->channel_if_any(r)) visit(*team, *channel);
     }
   }

@@ -96,7 +96,8 @@ inline const Record* await(Call& call, InQueue& queue, Waiter& waiter, bool pati
     if (const Record* const record = queue.peek(ahead)) return record;
     if (in_lines) queue.fetch(ahead);
     if (waiter.is_long() &&
-        (!patient || (queue.records == 1 && call.team().lacks_channel(queue.writer, call.number()))))
+        (!patient ||
+         (queue.records == 1 && (call.team().lacks_memory() || call.team().lacks_memory(queue.writer, call.number())))))
       return nullptr;
     if (waiter.step() && !CallCheck(call).check_peers(waiter.waited_ns())) return nullptr;
   }

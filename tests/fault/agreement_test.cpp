@@ -197,6 +197,37 @@ TEST(Agreement, AChannelWithoutMemoryFailsTheCall) {
   });
 }
 
+// With many members the block has room for one ack line. Without memory for more, each rank that
+// must read from several fails the call. Nobody waits for ever, and the communicator goes on.
+TEST(Agreement, AnAckLineWithoutMemoryFailsTheCall) {
+  constexpr int kRanks = 18;
+  Group group(everybody(kRanks));
+  Group gate(everybody(kRanks));
+  run_job(kRanks, {}, [&](int rank, engine::Process& process) {
+    engine::Comm* const comm = make_comm(process, group, rank);
+    ASSERT_NE(comm, nullptr);
+    int all[kRanks], ignored[kRanks];
+    const auto allgather = [&] {
+      return engine::allgather(*comm, Collective::allgather, {reinterpret_cast<char*>(&rank), sizeof rank, &kBytes},
+                               {reinterpret_cast<char*>(all), &kBytes, sizeof rank}, false, true)
+          .status;
+    };
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    if (rank == 0) {
+      ASSERT_TRUE(sys::fault::arm("memfd_reserve:*:ENOMEM"));
+    }
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    const Status status = allgather();
+    EXPECT_TRUE(status == Status::no_memory || status == Status::peer_failed);
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    if (rank == 0) sys::fault::disarm();
+    gate.allgather(rank, &rank, ignored, sizeof rank);
+    EXPECT_EQ(allgather(), Status::ok);
+    for (int r = 0; r < kRanks; ++r) EXPECT_EQ(all[r], r);
+    engine::comm_free(comm);
+  });
+}
+
 // Each job uses names of its own.
 TEST(Agreement, JobsPassDescriptorsAtTheSameTime) {
   for (int round = 0; round < 20; ++round) {

@@ -154,7 +154,8 @@ class TeamTest : public testing::Test {
       team_[r] = Team::create(r, 2, 77 + 2 * r, block_[r], &lanes_);
       team_[r]->settle(75, {}, {4096, 4096});
     }
-    for (int r = 0; r < 2; ++r) team_[r]->connect(1 - r, 77 + 2 * (1 - r), segment_.base(), block_[1 - r], 0);
+    for (int r = 0; r < 2; ++r)
+      team_[r]->connect(1 - r, {segment_.base(), block_[1 - r], 77 + 2 * (1 - std::uint64_t(r)), 0});
   }
   void TearDown() override {
     for (auto* team : team_) Team::destroy(team);

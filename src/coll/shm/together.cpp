@@ -20,7 +20,7 @@ void look_at_head(shm::Call& call, shm::Team& team, shm::InQueue& queue) {
 void check_member(shm::Call& call, shm::Team& team, int peer) {
   const Status why = team.given_up(peer, call.number());
   if (why != Status::ok) call.fail(why);
-  look_at_head(call, team, team.member(peer).board);
+  if (shm::InQueue* const board = team.board_if_any(peer)) look_at_head(call, team, *board);
   if (shm::InQueue* const channel = team.channel_if_any(peer)) look_at_head(call, team, *channel);
 }
 

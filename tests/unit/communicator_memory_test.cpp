@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What communicators take of a node's shared memory, as a function of their ranks. All ranks are in
+// this thread, each with a segment of its own.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <memory>
+#include <vector>
+
+#include "shm/lane.hpp"
+#include "shm/segment.hpp"
+#include "shm/team.hpp"
+#include "topo/tiers.hpp"
+
+namespace stretto::shm {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20, kLanesBytes = 4096;
+constexpr unsigned kMostMembers = topo::Tier::kMostMembers;
+
+bool back(void* segment, std::uint64_t offset, std::size_t bytes) {
+  return static_cast<Segment*>(segment)->back(offset, bytes);
+}
+
+// A rank's part of one communicator.
+struct Part {
+  Team* team = nullptr;
+  char* block = nullptr;
+  topo::Tiers groups;
+  char* tier_blocks[topo::Tiers::kMost] = {};
+  Team* tiers[topo::Tiers::kMost] = {};
+};
+
+class Node {
+ public:
+  explicit Node(int ranks) : ranks_(ranks), segments_(static_cast<std::size_t>(ranks)) {
+    for (int r = 0; r < ranks; ++r) {
+      EXPECT_EQ(segment(r).create(64 * kMiB, kLanesBytes), Status::ok);
+      lanes_.push_back(std::make_unique<Lanes>());
+      lanes_.back()->init(&segment(r), 1, 4096, 0);
+    }
+  }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node() {
+    for (auto& comm : comms_) {
+      for (Part& part : comm) Team::destroy(part.team);
+    }
+    for (Segment& segment : segments_) segment.destroy();
+  }
+
+  void make_comm() {
+    const BlockLayout layout{static_cast<unsigned>(ranks_)}, tier{kMostMembers, true};
+    std::vector<Part>& comm = comms_.emplace_back(static_cast<std::size_t>(ranks_));
+    for (int r = 0; r < ranks_; ++r) {
+      Part& part = comm[static_cast<std::size_t>(r)];
+      part.block = make_block(r, layout.bytes());
+      part.team = Team::create(r, ranks_, instance(r), part.block, lanes_[static_cast<std::size_t>(r)].get());
+      EXPECT_TRUE(part.groups.find(r, ranks_, nullptr, topo::Tier::kMostRanks));
+      for (int t = 0; t < part.groups.count(); ++t) {
+        Team::reset_tier(part.tier_blocks[t] = make_block(r, tier.bytes()), kMostMembers);
+      }
+      part.team->settle(1, {}, {4096, 4096, 4096, 1});
+      const std::uint64_t place = segment(r).place_allocate(layout.place_bytes());
+      part.team->move_to({segment(r).base(), &segment(r), nullptr, place, back});
+    }
+    for (int r = 0; r < ranks_; ++r) connect(comm, r);
+  }
+
+  // Up and down the tiers: what an Allreduce of a few bytes does with queues.
+  void go_by_tiers() {
+    std::vector<Part>& comm = comms_.back();
+    for (int t = 0; t < topo::Tiers::kMost; ++t) {
+      each_tier(comm, t, [](Part& part, int tier) {
+        if (part.groups[tier].index != 0) publish(*part.tiers[tier], part.tiers[tier]->to(0));
+      });
+      each_tier(comm, t, [](Part& part, int tier) {
+        if (part.groups[tier].index != 0) return;
+        for (int m = 1; m < part.groups[tier].size; ++m) read(part.tiers[tier]->channel(m));
+        publish(*part.tiers[tier], part.tiers[tier]->board());
+      });
+      each_tier(comm, t, [](Part& part, int tier) {
+        if (part.groups[tier].index != 0) read(part.tiers[tier]->member(0).board);
+      });
+    }
+  }
+
+  // Every rank reads the boards of all others.
+  void go_flat() {
+    for (Part& part : comms_.back()) publish(*part.team, part.team->board());
+    for (Part& part : comms_.back()) {
+      for (int r = 0; r < ranks_; ++r) {
+        if (r != part.team->rank()) read(part.team->member(r).board);
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t bytes() const {
+    std::size_t all = 0;
+    for (const Segment& segment : segments_) {
+      struct stat file;
+      EXPECT_EQ(fstat(segment.descriptor(), &file), 0);
+      all += static_cast<std::size_t>(file.st_blocks) * 512;
+    }
+    return all;
+  }
+
+ private:
+  static std::uint64_t instance(int rank) { return 2 * static_cast<std::uint64_t>(rank) + 1; }
+  Segment& segment(int rank) { return segments_[static_cast<std::size_t>(rank)]; }
+  char* make_block(int rank, std::size_t bytes) {
+    const std::uint64_t offset = segment(rank).block_allocate(bytes);
+    EXPECT_NE(offset, 0u);
+    return segment(rank).base() + offset;
+  }
+  void connect(std::vector<Part>& comm, int rank) {
+    Part& part = comm[static_cast<std::size_t>(rank)];
+    for (int r = 0; r < ranks_; ++r) {
+      if (r != rank)
+        part.team->connect(r, {segment(r).base(), comm[static_cast<std::size_t>(r)].block, instance(r), 0});
+    }
+    for (int t = 0; t < part.groups.count(); ++t) {
+      const topo::Tier& group = part.groups[t];
+      Team* const team =
+          part.team->create_tier(group.index, group.members, group.size, part.tier_blocks[t], kMostMembers);
+      part.tiers[t] = team;
+      team->settle_tier();
+      for (int m = 0; m < group.size; ++m)
+        team->connect_tier(m, comm[static_cast<std::size_t>(group.members[m])].tier_blocks[t]);
+    }
+  }
+  template <class Visit>
+  static void each_tier(std::vector<Part>& comm, int tier, Visit visit) {
+    for (Part& part : comm) {
+      if (tier < part.groups.count()) visit(part, tier);
+    }
+  }
+  static void publish(Team& team, OutQueue& queue) {
+    Record* const record = team.claim(queue);
+    ASSERT_NE(record, nullptr);
+    Team::publish(queue, record);
+  }
+  static void read(InQueue& queue) {
+    ASSERT_NE(queue.peek(), nullptr);
+    queue.consume();
+  }
+
+  int ranks_;
+  std::vector<Segment> segments_;
+  std::vector<std::unique_ptr<Lanes>> lanes_;
+  std::vector<std::vector<Part>> comms_;
+};
+
+// Of a communicator, where several share pages.
+template <class Use>
+std::size_t bytes_of_a_communicator(int ranks, Use use) {
+  constexpr int kComms = 16;
+  Node node(ranks);
+  const std::size_t before = node.bytes();
+  for (int i = 0; i < kComms; ++i) {
+    node.make_comm();
+    use(node);
+  }
+  return (node.bytes() - before) / kComms;
+}
+
+// Nothing but the directory grows with the square of the ranks.
+TEST(CommunicatorMemory, GrowsWithTheRanksWhereCallsGoByTiers) {
+  const auto by_tiers = [](int ranks) {
+    return bytes_of_a_communicator(ranks, [](Node& node) { node.go_by_tiers(); });
+  };
+  for (const int ranks : {32, 64, 128})
+    EXPECT_LT(by_tiers(ranks), ranks * (std::size_t{3} << 10) + ranks * ranks * 2 * sizeof(std::uint32_t)) << ranks;
+  EXPECT_LT(100 * by_tiers(128), 64 * kMiB);
+}
+
+TEST(CommunicatorMemory, IsLittleBeforeTheFirstCall) {
+  const auto unused = [](int ranks) { return bytes_of_a_communicator(ranks, [](Node&) {}); };
+  EXPECT_LT(unused(128), 128 * (std::size_t{3} << 10));
+  EXPECT_LT(unused(8), 8 * (std::size_t{8} << 10));
+}
+
+// An ack line for each pair that has read something.
+TEST(CommunicatorMemory, GrowsWithThePairsThatReadEachOther) {
+  constexpr std::size_t kRanks = 64, kPages = 2 * kRanks * 4096;
+  const std::size_t flat = bytes_of_a_communicator(kRanks, [](Node& node) { node.go_flat(); });
+  EXPECT_GT(flat, kRanks * (kRanks - 1) * sizeof(Ack));
+  EXPECT_LT(flat, kRanks * (kRanks * sizeof(Ack) + (std::size_t{11} << 8)) + kPages);
+}
+
+}  // namespace
+}  // namespace stretto::shm
