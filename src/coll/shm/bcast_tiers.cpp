@@ -160,7 +160,8 @@ class Finder {
     found_ = &flat_;  // both writers are in later calls
     return true;
   }
-  [[nodiscard]] bool misses() const { return found_ == nullptr && tiered_.peek() == nullptr; }
+  // Looks again: a member that got the message from the root's board may have left since.
+  [[nodiscard]] bool misses() { return !look() && tiered_.peek() == nullptr; }
 
  private:
   [[nodiscard]] bool is_here(const shm::Record* record) const {
