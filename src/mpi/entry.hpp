@@ -126,8 +126,9 @@ struct Array {
   Array(const std::int64_t* large, bool) : data(large), wide(true) {}
 };
 
-struct State;     // communicator.hpp
-struct Snapshot;  // check.hpp
+struct State;      // communicator.hpp
+struct Snapshot;   // check.hpp
+struct Requested;  // requests.hpp
 
 // One call on its way through Stretto.
 struct Call {
@@ -136,7 +137,7 @@ struct Call {
   int code = 0;                  // MPI_SUCCESS or the error code to return
   State* state = nullptr;        // null: the host judges the communicator
   Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
-  void* request = nullptr;       // of a nonblocking call: where the program gets its request
+  Requested* requested = nullptr;  // of a nonblocking call
   std::uint64_t note = 0;        // the note of a call that shared memory does not serve
   bool to_memory = false;        // a rule gives the call to shared memory, although the communicator has schedules
 

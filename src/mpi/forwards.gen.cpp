@@ -21,6 +21,97 @@ STRETTO_EXPORT int PMPI_Accumulate(const void* origin_addr, int origin_count, Ha
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] bool allgather_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::allgather_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool allgatherv_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm); };
+  return persistent_init(code, Entry::allgatherv_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool allreduce_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return allreduce(call, sendbuf, recvbuf, count, datatype, op, comm); };
+  return persistent_init(code, Entry::allreduce_init, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allreduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Allreduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool alltoall_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::alltoall_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool alltoallv_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm); };
+  return persistent_init(code, Entry::alltoallv_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool barrier_init_served(int* code, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return barrier(call, comm); };
+  return persistent_init(code, Entry::barrier_init, comm, request, make);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Barrier_init(Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}>(__builtin_return_address(0), comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Barrier_init(Handle comm, Handle info, void* request) {
+  return forward<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}>(__builtin_return_address(0), comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool bcast_init_served(int* code, void* buffer, int count, Handle datatype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return bcast(call, buffer, count, datatype, root, comm); };
+  return persistent_init(code, Entry::bcast_init, comm, request, make, datatype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Bcast_init(void* buffer, int count, Handle datatype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Bcast_init(void* buffer, int count, Handle datatype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void bsend_touched(const void* buf, int count, Handle datatype, int, int, Handle) {
   const Touched touched;
   touched.elements(buf, count, datatype);
@@ -72,6 +163,19 @@ STRETTO_EXPORT int MPI_Compare_and_swap(const void* origin_addr, const void* com
 }
 STRETTO_EXPORT int PMPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle win) {
   return forward<Entry::compare_and_swap, compare_and_swap_touched>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool exscan_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return exscan(call, sendbuf, recvbuf, count, datatype, op, comm); };
+  return persistent_init(code, Entry::exscan_init, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Exscan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Exscan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -537,6 +641,32 @@ STRETTO_EXPORT int PMPI_Free_mem(void* base) {
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] bool gather_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); };
+  return persistent_init(code, Entry::gather_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Gather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Gather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool gatherv_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, root, comm); };
+  return persistent_init(code, Entry::gatherv_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Gatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Gatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void get_touched(void* origin_addr, int origin_count, Handle origin_datatype, int, std::int64_t, int, Handle, Handle) {
   const Touched touched;
   touched.elements(origin_addr, origin_count, origin_datatype);
@@ -572,8 +702,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iallgather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iallgather, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
   *code = call.code;
   return true;
@@ -595,8 +726,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iallgatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iallgatherv, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm)) return false;
   *code = call.code;
   return true;
@@ -618,8 +750,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iallreduce_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iallreduce, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -641,8 +774,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ialltoall_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ialltoall, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
   *code = call.code;
   return true;
@@ -664,8 +798,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ialltoallv_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ialltoallv, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm)) return false;
   *code = call.code;
   return true;
@@ -692,8 +827,9 @@ STRETTO_EXPORT int PMPI_Ialltoallw(const void* sendbuf, const int* sendcounts, c
 
 namespace {
 [[gnu::cold, gnu::noinline]] bool ibarrier_served(int* code, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ibarrier, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!barrier(call, comm)) return false;
   *code = call.code;
   return true;
@@ -714,8 +850,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ibcast_served(int* code, void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ibcast, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!bcast(call, buffer, count, datatype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -750,8 +887,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iexscan_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iexscan, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -773,8 +911,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool igather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::igather, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -796,8 +935,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool igatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::igatherv, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -919,8 +1059,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ireduce, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) return false;
   *code = call.code;
   return true;
@@ -942,8 +1083,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_scatter_served(int* code, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ireduce_scatter, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, false}, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -965,8 +1107,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_scatter_block_served(int* code, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ireduce_scatter_block, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -1001,8 +1144,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iscan_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iscan, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!scan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -1024,8 +1168,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iscatter_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iscatter, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -1047,8 +1192,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iscatterv_served(int* code, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iscatterv, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!scatterv(call, sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -1194,6 +1340,13 @@ STRETTO_EXPORT int PMPI_Neighbor_alltoallw(const void* sendbuf, const int* sendc
   return forward<Entry::neighbor_alltoallw, neighbor_alltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 
+STRETTO_EXPORT int MPI_Op_free(void* op) {
+  return forward_mpi<Entry::op_free, nullptr, nullptr, Serves<op_free_served>{}>(__builtin_return_address(0), op);
+}
+STRETTO_EXPORT int PMPI_Op_free(void* op) {
+  return forward<Entry::op_free, nullptr, nullptr, Serves<op_free_served>{}>(__builtin_return_address(0), op);
+}
+
 namespace {
 [[gnu::cold, gnu::noinline]] void pack_touched(const void* inbuf, int incount, Handle datatype, void* outbuf, int outsize, int*, Handle) {
   const Touched touched;
@@ -1318,6 +1471,19 @@ STRETTO_EXPORT int PMPI_Recv_init(void* buf, int count, Handle datatype, int sou
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] bool reduce_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm); };
+  return persistent_init(code, Entry::reduce_init, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Reduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void reduce_local_touched(const void* inbuf, void* inoutbuf, int count, Handle datatype, Handle) {
   const Touched touched;
   touched.elements(inbuf, count, datatype);
@@ -1331,11 +1497,44 @@ STRETTO_EXPORT int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int coun
   return forward<Entry::reduce_local, reduce_local_touched>(__builtin_return_address(0), inbuf, inoutbuf, count, datatype, op);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] bool reduce_scatter_block_init_served(int* code, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm); };
+  return persistent_init(code, Entry::reduce_scatter_block_init, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter_block_init(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter_block_init(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool reduce_scatter_init_served(int* code, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, false}, datatype, op, comm); };
+  return persistent_init(code, Entry::reduce_scatter_init, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+}
+
+STRETTO_EXPORT int MPI_Request_free(void* request) {
+  return forward_mpi<Entry::request_free, nullptr, nullptr, Serves<request_free_served>{}>(__builtin_return_address(0), request);
+}
+STRETTO_EXPORT int PMPI_Request_free(void* request) {
+  return forward<Entry::request_free, nullptr, nullptr, Serves<request_free_served>{}>(__builtin_return_address(0), request);
+}
+
 STRETTO_EXPORT int MPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward_mpi<Entry::request_get_status, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::request_get_status, nullptr, nullptr, test_in_request_get_status>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward<Entry::request_get_status, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::request_get_status, nullptr, nullptr, test_in_request_get_status>(__builtin_return_address(0), request, flag, status);
 }
 
 namespace {
@@ -1402,6 +1601,45 @@ STRETTO_EXPORT int MPI_Rsend_init(const void* buf, int count, Handle datatype, i
 }
 STRETTO_EXPORT int PMPI_Rsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return forward<Entry::rsend_init, rsend_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool scan_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return scan(call, sendbuf, recvbuf, count, datatype, op, comm); };
+  return persistent_init(code, Entry::scan_init, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Scan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool scatter_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); };
+  return persistent_init(code, Entry::scatter_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scatter_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Scatter_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool scatterv_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return scatterv(call, sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype, recvbuf, recvcount, recvtype, root, comm); };
+  return persistent_init(code, Entry::scatterv_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scatterv_init(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Scatterv_init(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -1489,10 +1727,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Start(void* request) {
-  return forward_mpi<Entry::start, start_touched>(__builtin_return_address(0), request);
+  return forward_mpi<Entry::start, start_touched, nullptr, Serves<start_served>{}>(__builtin_return_address(0), request);
 }
 STRETTO_EXPORT int PMPI_Start(void* request) {
-  return forward<Entry::start, start_touched>(__builtin_return_address(0), request);
+  return forward<Entry::start, start_touched, nullptr, Serves<start_served>{}>(__builtin_return_address(0), request);
 }
 
 namespace {
@@ -1501,38 +1739,45 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Startall(int count, void* array_of_requests) {
-  return forward_mpi<Entry::startall, startall_touched>(__builtin_return_address(0), count, array_of_requests);
+  return forward_mpi<Entry::startall, startall_touched, nullptr, Serves<startall_served>{}>(__builtin_return_address(0), count, array_of_requests);
 }
 STRETTO_EXPORT int PMPI_Startall(int count, void* array_of_requests) {
-  return forward<Entry::startall, startall_touched>(__builtin_return_address(0), count, array_of_requests);
+  return forward<Entry::startall, startall_touched, nullptr, Serves<startall_served>{}>(__builtin_return_address(0), count, array_of_requests);
 }
 
 STRETTO_EXPORT int MPI_Test(void* request, int* flag, void* status) {
-  return forward_mpi<Entry::test, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::test, nullptr, nullptr, test_in_test>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Test(void* request, int* flag, void* status) {
-  return forward<Entry::test, nullptr, nullptr, drive_before>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::test, nullptr, nullptr, test_in_test>(__builtin_return_address(0), request, flag, status);
 }
 
 STRETTO_EXPORT int MPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward_mpi<Entry::testall, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward_mpi<Entry::testall, nullptr, nullptr, test_in_testall>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward<Entry::testall, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward<Entry::testall, nullptr, nullptr, test_in_testall>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 
 STRETTO_EXPORT int MPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward_mpi<Entry::testany, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward_mpi<Entry::testany, nullptr, nullptr, test_in_testany>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 STRETTO_EXPORT int PMPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward<Entry::testany, nullptr, nullptr, drive_before>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward<Entry::testany, nullptr, nullptr, test_in_testany>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 
 STRETTO_EXPORT int MPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward_mpi<Entry::testsome, nullptr, nullptr, drive_before>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward_mpi<Entry::testsome, nullptr, nullptr, test_in_testsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward<Entry::testsome, nullptr, nullptr, drive_before>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward<Entry::testsome, nullptr, nullptr, test_in_testsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+}
+
+STRETTO_EXPORT int MPI_Type_free(void* datatype) {
+  return forward_mpi<Entry::type_free, nullptr, nullptr, Serves<type_free_served>{}>(__builtin_return_address(0), datatype);
+}
+STRETTO_EXPORT int PMPI_Type_free(void* datatype) {
+  return forward<Entry::type_free, nullptr, nullptr, Serves<type_free_served>{}>(__builtin_return_address(0), datatype);
 }
 
 namespace {
@@ -1644,6 +1889,78 @@ STRETTO_EXPORT int PMPI_Accumulate_c(const void* origin_addr, std::int64_t origi
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] int allgather_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::allgather_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool allgather_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::allgather_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int allreduce_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::allreduce_init))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool allreduce_init_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return allreduce(call, sendbuf, recvbuf, count, datatype, op, comm); };
+  return persistent_init(code, Entry::allreduce_init_c, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allreduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Allreduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int alltoall_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::alltoall_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool alltoall_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::alltoall_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int bcast_init_c_narrowed(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(void*, int, Handle, int, Handle, Handle, void*)>(host_entry(Entry::bcast_init))(buffer, narrowed(count), datatype, root, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool bcast_init_c_served(int* code, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return bcast(call, buffer, count, datatype, root, comm); };
+  return persistent_init(code, Entry::bcast_init_c, comm, request, make, datatype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Bcast_init_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Bcast_init_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void bsend_c_touched(const void* buf, std::int64_t count, Handle datatype, int, int, Handle) {
   const Touched touched;
   touched.elements(buf, count, datatype);
@@ -1695,6 +2012,24 @@ STRETTO_EXPORT int MPI_Buffer_attach_c(void* buffer, std::int64_t size) {
 }
 STRETTO_EXPORT int PMPI_Buffer_attach_c(void* buffer, std::int64_t size) {
   return forward<Entry::buffer_attach_c, buffer_attach_c_touched, buffer_attach_c_narrowed>(__builtin_return_address(0), buffer, size);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int exscan_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::exscan_init))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool exscan_init_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return exscan(call, sendbuf, recvbuf, count, datatype, op, comm); };
+  return persistent_init(code, Entry::exscan_init_c, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Exscan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Exscan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -2202,6 +2537,24 @@ STRETTO_EXPORT int PMPI_File_write_shared_c(Handle fh, const void* buf, std::int
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] int gather_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle, Handle, void*)>(host_entry(Entry::gather_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, root, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool gather_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); };
+  return persistent_init(code, Entry::gather_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Gather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Gather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void get_c_touched(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int, std::int64_t, std::int64_t, Handle, Handle) {
   const Touched touched;
   touched.elements(origin_addr, origin_count, origin_datatype);
@@ -2252,8 +2605,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iallgather_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iallgather_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
   *code = call.code;
   return true;
@@ -2280,8 +2634,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iallreduce_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iallreduce_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!allreduce(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -2308,8 +2663,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ialltoall_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ialltoall_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
   *code = call.code;
   return true;
@@ -2335,8 +2691,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ibcast_c_served(int* code, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ibcast_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!bcast(call, buffer, count, datatype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -2381,8 +2738,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iexscan_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iexscan_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!exscan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -2409,8 +2767,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool igather_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::igather_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -2507,8 +2866,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ireduce_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm)) return false;
   *code = call.code;
   return true;
@@ -2535,8 +2895,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_scatter_block_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::ireduce_scatter_block_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -2581,8 +2942,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iscan_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iscan_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!scan(call, sendbuf, recvbuf, count, datatype, op, comm)) return false;
   *code = call.code;
   return true;
@@ -2609,8 +2971,9 @@ namespace {
 }  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool iscatter_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
   Call call{Entry::iscatter_c, call_begins()};
-  call.request = request;
+  call.requested = &requested;
   if (!scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
   *code = call.code;
   return true;
@@ -2860,6 +3223,24 @@ STRETTO_EXPORT int PMPI_Recv_init_c(void* buf, std::int64_t count, Handle dataty
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] int reduce_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, int, Handle, Handle, void*)>(host_entry(Entry::reduce_init))(sendbuf, recvbuf, narrowed(count), datatype, op, root, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool reduce_init_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm); };
+  return persistent_init(code, Entry::reduce_init_c, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Reduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void reduce_local_c_touched(const void* inbuf, void* inoutbuf, std::int64_t count, Handle datatype, Handle) {
   const Touched touched;
   touched.elements(inbuf, count, datatype);
@@ -2876,6 +3257,24 @@ STRETTO_EXPORT int MPI_Reduce_local_c(const void* inbuf, void* inoutbuf, std::in
 }
 STRETTO_EXPORT int PMPI_Reduce_local_c(const void* inbuf, void* inoutbuf, std::int64_t count, Handle datatype, Handle op) {
   return forward<Entry::reduce_local_c, reduce_local_c_touched, reduce_local_c_narrowed>(__builtin_return_address(0), inbuf, inoutbuf, count, datatype, op);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int reduce_scatter_block_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::reduce_scatter_block_init))(sendbuf, recvbuf, narrowed(recvcount), datatype, op, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool reduce_scatter_block_init_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm); };
+  return persistent_init(code, Entry::reduce_scatter_block_init_c, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter_block_init_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter_block_init_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -2967,6 +3366,42 @@ STRETTO_EXPORT int MPI_Rsend_init_c(const void* buf, std::int64_t count, Handle 
 }
 STRETTO_EXPORT int PMPI_Rsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return forward<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int scan_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::scan_init))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool scan_init_c_served(int* code, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return scan(call, sendbuf, recvbuf, count, datatype, op, comm); };
+  return persistent_init(code, Entry::scan_init_c, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Scan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int scatter_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle, Handle, void*)>(host_entry(Entry::scatter_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, root, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool scatter_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); };
+  return persistent_init(code, Entry::scatter_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scatter_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Scatter_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {

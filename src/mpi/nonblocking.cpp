@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "mpi/late_errors.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/requests.hpp"
 
@@ -34,10 +35,14 @@ int query(void* context, MPI_Status* status) {
   host().Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_UNDEFINED;
   status->MPI_TAG = MPI_UNDEFINED;
-  return static_cast<const Posted*>(context)->code;
+  const auto& posted = *static_cast<const Posted*>(context);
+  if (posted.code != MPI_SUCCESS)
+    late_errors_note({posted.request, posted.entry, posted.comm, posted.serial, posted.outcome.status, posted.code});
+  return MPI_SUCCESS;
 }
 int release(void* context) {
   auto* const posted = static_cast<Posted*>(context);
+  if (posted->counted) g_own_requests.fetch_sub(1, std::memory_order_relaxed);
   posted->~Posted();
   std::free(posted);
   return MPI_SUCCESS;
@@ -91,13 +96,14 @@ Posted::~Posted() {
 }
 
 Posted* posted_begin(Call& call, Handle comm) {
-  State* const state = state_if_any(as<MPI_Comm>(comm));
-  call.state = state;
-  if (state == nullptr || state->nonblocking == nullptr) return nullptr;
-  if ((state->nonblocking->served >> static_cast<int>(call.collective()) & 1) == 0) return nullptr;
+  const Requested& requested = *call.requested;
+  call.state = requested.own != nullptr ? requested.state : state_if_any(as<MPI_Comm>(comm));
+  if (call.state == nullptr) return nullptr;
+  Nonblocking* const on = requested.own != nullptr ? requested.own : call.state->nonblocking;
+  if (on == nullptr || (on->served >> static_cast<int>(call.collective()) & 1) == 0) return nullptr;
   void* const memory = std::malloc(sizeof(Posted));
   if (memory == nullptr) std::abort();  // a kilobyte, and peers have decided alike
-  return new (memory) Posted(*state->nonblocking);
+  return new (memory) Posted(*on);
 }
 
 void posted_drop(Posted* posted) {
@@ -138,7 +144,7 @@ bool posted_go(Call& call, Posted& posted, const engine::Outcome& prepared) {
     (void)raise(call, prepared.status);
     return true;
   }
-  auto* const request = static_cast<MPI_Request*>(call.request);
+  auto* const request = static_cast<MPI_Request*>(call.requested->request);
   int code = MPI_SUCCESS;
   {
     const Inside inside;
@@ -149,6 +155,8 @@ bool posted_go(Call& call, Posted& posted, const engine::Outcome& prepared) {
     return true;
   }
   posted.given = true;
+  posted.counted = call.requested->own != nullptr;
+  posted.entry = call.entry;
   posted.comm = call.state->handle;
   posted.serial = call.state->serial;
   *request = posted.request;

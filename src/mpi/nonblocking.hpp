@@ -38,9 +38,11 @@ struct Posted : engine::Prepared {
   Data data[2];
   std::int64_t* arrays[2] = {};  // copies of counts and displacements
   MPI_Request request{};
+  Entry entry{};
   MPI_Comm comm{};           // on which it was made
   std::uint64_t serial = 0;  // of that communicator, which may be gone
   bool given = false;        // to the program
+  bool counted = false;      // in g_own_requests until a wait has ended it
   int code = MPI_SUCCESS;
 };
 

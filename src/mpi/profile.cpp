@@ -162,7 +162,7 @@ std::uint64_t profile_call(const Call& call, Path path) {
   State& state = *call.state;
   const std::uint64_t bytes = bytes_of(t_call_size, state), caller = shm::t_call.caller;
   const LockedProfile locked;
-  const std::int16_t communicator = call.request == nullptr ? compared_as(state) : std::int16_t{-1};
+  const std::int16_t communicator = call.requested == nullptr ? compared_as(state) : std::int16_t{-1};
   observe::KeptCall* const kept =
       g_profile->record({call.collective(), path == Path::host, t_call_size.root == state.rank, communicator,
                          communicator < 0 ? 0 : state.profiled_calls++, bytes, caller, call.began_ns, ns});

@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "mpi/nonblocking.hpp"
+#include "mpi/persistent.hpp"
 #include "sys/thread.hpp"
 
 namespace stretto::mpi {
@@ -60,21 +61,14 @@ Posted* next_ended() {
   return posted;
 }
 
-// Hosts drop the code of a generalized request. The communicator's error handler hears of it.
-[[gnu::cold]] void raise_here(const Posted& posted) {
-  if (!communicator_lives(posted.comm, posted.serial)) return;
-  host().Comm_call_errhandler(posted.comm, posted.code);
-}
-
 // Unpacks what the host must unpack, and completes the request. Then the program, or the host, may
 // free the call.
 void complete(Posted& posted) {
   const int code = finish_all(&posted.data[0], &posted.data[1]);
   posted.code = posted.outcome.status == Status::ok ? code : code_of(posted.outcome.status);
-  if (posted.code != MPI_SUCCESS) [[unlikely]]
-    raise_here(posted);
   nonblocking_free(&posted.on);
-  g_own_requests.fetch_sub(1, std::memory_order_relaxed);
+  posted.counted = posted.counted || posted.code != MPI_SUCCESS;
+  if (!posted.counted) g_own_requests.fetch_sub(1, std::memory_order_relaxed);
   host().Grequest_complete(posted.request);
 }
 
@@ -136,6 +130,12 @@ bool requests_release(Nonblocking& nonblocking) {
   return true;
 }
 
+// Whether no call is under way.
+bool all_have_ended() {
+  const Locked locked(g_lock);
+  return g_running == 0 && g_ended == nullptr;
+}
+
 void requests_post(Posted& posted) {
   {
     const Locked locked(g_lock);
@@ -162,7 +162,7 @@ void drive_outstanding_requests() {
 // A program must have completed all. Calls whose requests it has freed may still be under way.
 void nonblocking_finish() {
   const std::uint64_t until = sys::now_ns() + kTuning.requests_finish_ns;
-  while (own_requests_outstanding() && sys::now_ns() < until) {
+  while (!all_have_ended() && sys::now_ns() < until) {
     drive_outstanding_requests();
     sys::thread_yield();
   }
@@ -176,6 +176,7 @@ void nonblocking_finish() {
     --sys::own_threads;
   }
   g_stopping = false;
+  persistent_stop();
   g_nonblocking.store(false, std::memory_order_relaxed);
 }
 

@@ -18,6 +18,7 @@
 #include "mpi/errors.hpp"
 #include "mpi/profile.hpp"
 #include "mpi/progress.hpp"
+#include "mpi/requests.hpp"
 #include "mpi/schedules.hpp"
 #include "mpi/staging.hpp"
 #include "sys/sys.hpp"
@@ -267,7 +268,7 @@ struct BySchedule {
 // Gives a call to the engine or to schedules. Returns false if the host serves it.
 template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Serve serve) {
-  if (call.request != nullptr) [[unlikely]] {
+  if (call.requested != nullptr) [[unlikely]] {
     Posted* const posted = posted_begin(call, comm);
     if (posted == nullptr) return false;
     const bool served = serve(ByRequest{*posted});
@@ -336,6 +337,10 @@ template <class Route, class Finish, class Run>
 // The same for a call with a request. Errors of its data come with the request.
 template <class Finish, class Run>
 bool serve(ByRequest route, Call& call, const Arguments& arguments, Finish finish, Run run) {
+  if (arguments.good() && call.requested->tries) {
+    (void)finish();
+    return true;
+  }
   if (arguments.good()) return posted_go(call, route.posted, run(posted_prepared(route.posted), true));
   (void)finish();  // staged data come back unchanged
   return posted_refuse(call, arguments);

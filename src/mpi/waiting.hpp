@@ -50,7 +50,14 @@ bool wait_in_waitany(int* code, int count, void* requests, int* index, void* sta
 bool wait_in_waitsome(int* code, int count, void* requests, int* done, int* indices, void* statuses);
 bool wait_in_win_wait(int* code, Handle window);
 
-// For MPI_Test and its like, which do not wait: a program may call nothing else for long.
+// MPI_Test and its like do not wait. A program may call nothing else for long, so they drive
+// Stretto's own requests.
+bool test_in_test(int* code, void* request, int* flag, void* status);
+bool test_in_testall(int* code, int count, void* requests, int* flag, void* statuses);
+bool test_in_testany(int* code, int count, void* requests, int* index, int* flag, void* status);
+bool test_in_testsome(int* code, int count, void* requests, int* done, int* indices, void* statuses);
+bool test_in_request_get_status(int* code, Handle request, int* flag, void* status);
+// The same for probes.
 inline constexpr auto drive_before = [](int*, auto...) {
   drive_own_requests();
   return false;

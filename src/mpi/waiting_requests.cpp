@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waits for requests of the program.
+// Waits for requests of the program, and tests of them.
 #include <algorithm>
 #include <cstdlib>
 
+#include "mpi/host_requests.hpp"
+#include "mpi/persistent.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting.hpp"
 #include "mpi/waiting_loop.hpp"
@@ -10,7 +12,6 @@
 namespace stretto::mpi {
 namespace {
 
-MPI_Request* requests_of(void* data) { return static_cast<MPI_Request*>(data); }
 MPI_Status* status_of(void* data) { return static_cast<MPI_Status*>(data); }
 
 // The requests of one MPI_Waitall. MPI_Testsome takes those that are complete, with their statuses.
@@ -97,50 +98,114 @@ class Several {
   int *indices_ = few_indices_, *errors_ = few_errors_;
 };
 
+// Whether requests of Stretto's own may be among those that are tested.
+bool drive_before_test() {
+  drive_own_requests();
+  return own_requests_outstanding();
+}
+
+bool fail_for_memory(int* code) {
+  *code = MPI_ERR_NO_MEM;
+  return true;
+}
+
 }  // namespace
 
 bool wait_in_wait(int* code, void* request, void* status) {
   if (request == nullptr) return false;
+  HostRequests requests(1, request);
   wait_until([&] {
     int flag = kUntouched;
-    *code = host().Test(requests_of(request), &flag, status_of(status));
+    *code = host().Test(requests.get(), &flag, status_of(status));
     return flag != 0 || *code != MPI_SUCCESS;
   });
+  *code = requests.one_ended(*code, 0);
   return true;
 }
 
-bool wait_in_waitall(int* code, int count, void* requests, void* statuses) {
-  if (count <= 0 || requests == nullptr) return false;
-  Several several(count, requests_of(requests), status_of(statuses));
+bool wait_in_waitall(int* code, int count, void* array, void* statuses) {
+  if (count <= 0 || array == nullptr) return false;
+  HostRequests requests(count, array);
+  if (!requests.has_memory()) return fail_for_memory(code);
+  Several several(count, requests.get(), status_of(statuses));
   if (!several.can_wait()) return false;
   wait_until([&] { return several.test(); });
-  *code = several.finish();
+  *code = requests.all_ended(several.finish(), status_of(statuses));
   return true;
 }
 
 // MPICH 4 leaves the status alone where MPI_Testany finds no active request, MPI_Waitany does not.
-bool wait_in_waitany(int* code, int count, void* requests, int* index, void* status) {
-  if (count <= 0 || requests == nullptr || index == nullptr) return false;
+bool wait_in_waitany(int* code, int count, void* array, int* index, void* status) {
+  if (count <= 0 || array == nullptr || index == nullptr) return false;
+  HostRequests requests(count, array);
+  if (!requests.has_memory()) return fail_for_memory(code);
   int found = kUntouched;
   wait_until([&] {
     int flag = kUntouched;
-    *code = host().Testany(count, requests_of(requests), &found, &flag, status_of(status));
+    *code = host().Testany(count, requests.get(), &found, &flag, status_of(status));
     return flag != 0 || *code != MPI_SUCCESS;
   });
   if (found == MPI_UNDEFINED && *code == MPI_SUCCESS) return false;  // the host's turn: there is nothing to wait for
+  *code = requests.one_ended(*code, found);
   if (found != kUntouched) *index = found;
   return true;
 }
 
-bool wait_in_waitsome(int* code, int count, void* requests, int* done, int* indices, void* statuses) {
-  if (count <= 0 || requests == nullptr || done == nullptr || indices == nullptr) return false;
+bool wait_in_waitsome(int* code, int count, void* array, int* done, int* indices, void* statuses) {
+  if (count <= 0 || array == nullptr || done == nullptr || indices == nullptr) return false;
+  HostRequests requests(count, array);
+  if (!requests.has_memory()) return fail_for_memory(code);
   int found = 0;
   wait_until([&] {
     found = kUntouched;
-    *code = host().Testsome(count, requests_of(requests), &found, indices, status_of(statuses));
+    *code = host().Testsome(count, requests.get(), &found, indices, status_of(statuses));
     return found != 0 || *code != MPI_SUCCESS;
   });
+  *code = requests.some_ended(*code, found, indices, status_of(statuses));
   if (found != kUntouched) *done = found;
+  return true;
+}
+
+// ---- Tests ----
+
+bool test_in_test(int* code, void* request, int* flag, void* status) {
+  if (!drive_before_test() || request == nullptr) return false;
+  HostRequests requests(1, request);
+  *code = requests.one_ended(host().Test(requests.get(), flag, status_of(status)), 0);
+  return true;
+}
+
+bool test_in_testall(int* code, int count, void* array, int* flag, void* statuses) {
+  if (!drive_before_test() || count <= 0 || array == nullptr) return false;
+  HostRequests requests(count, array);
+  if (!requests.has_memory()) return fail_for_memory(code);
+  *code = host().Testall(count, requests.get(), flag, status_of(statuses));
+  *code = requests.all_ended(*code, status_of(statuses));
+  return true;
+}
+
+bool test_in_testany(int* code, int count, void* array, int* index, int* flag, void* status) {
+  if (!drive_before_test() || count <= 0 || array == nullptr || index == nullptr) return false;
+  HostRequests requests(count, array);
+  if (!requests.has_memory()) return fail_for_memory(code);
+  *code = host().Testany(count, requests.get(), index, flag, status_of(status));
+  *code = requests.one_ended(*code, *index);
+  return true;
+}
+
+bool test_in_testsome(int* code, int count, void* array, int* done, int* indices, void* statuses) {
+  if (!drive_before_test() || count <= 0 || array == nullptr || done == nullptr) return false;
+  HostRequests requests(count, array);
+  if (!requests.has_memory()) return fail_for_memory(code);
+  *done = 0;
+  *code = host().Testsome(count, requests.get(), done, indices, status_of(statuses));
+  *code = requests.some_ended(*code, *done, indices, status_of(statuses));
+  return true;
+}
+
+bool test_in_request_get_status(int* code, Handle request, int* flag, void* status) {
+  if (!drive_before_test()) return false;
+  *code = host().Request_get_status(persistent_current((MPI_Request)request), flag, status_of(status));
   return true;
 }
 

@@ -103,6 +103,8 @@ def _buffer(name: str, collective: str | None, buffer: Parameter, rest: list[Par
 
 def statements(name: str, parameters: tuple[Parameter, ...], large: bool) -> list[str]:
     """The body of the function that waits for all buffers of a call. Empty: it has none."""
+    if why_not(name) is not None:
+        return []
     collective = _collective_of(name)
     found = []
     for i, p in enumerate(parameters):

@@ -21,11 +21,14 @@ WAITING = (
     "Win_wait",
 )
 # They do not wait. A program may call them until something has happened.
-TESTING = ("Improbe", "Iprobe", "Request_get_status", "Test", "Testall", "Testany", "Testsome")
+TESTING = ("Request_get_status", "Test", "Testall", "Testany", "Testsome")
+PROBING = ("Improbe", "Iprobe")
 
 
 def function(name: str) -> str | None:
     """What a call may do before the host gets it. None: nothing."""
     if name in WAITING:
         return f"wait_in_{name.lower()}"
-    return "drive_before" if name in TESTING else None
+    if name in TESTING:
+        return f"test_in_{name.lower()}"
+    return "drive_before" if name in PROBING else None

@@ -130,7 +130,7 @@ def functions(apis: dict) -> list[Function]:
     """Every function of the manifest, then those that only wait and forward, in the families that we export."""
     found = []
     touching = gen_touched.forwarded(apis, {row.name for row in MANIFEST})
-    others = sorted({*touching, *gen_waiting.WAITING, *gen_waiting.TESTING, *gen_requests.SERVED})
+    others = sorted({*touching, *gen_waiting.WAITING, *gen_waiting.TESTING, *gen_waiting.PROBING, *gen_requests.WRAPPED})
     for row in (*MANIFEST, *(Row(name, forward=True) for name in others)):
         api = apis["mpi_" + row.name.lower()]
         all_of_c = parameters(api)
@@ -159,7 +159,7 @@ def entries_header(all_functions: list[Function]) -> str:
     lines.append("  Collective collective;  // count_ for what is no collective of ours")
     lines += ["};", "inline constexpr EntryFacts kEntryFacts[kEntries] = {"]
     for f in all_functions:
-        collective = f.row.name.lower() if f.row.is_collective else gen_requests.SERVED.get(f.row.name, "count_")
+        collective = f.row.name.lower() if f.row.is_collective else gen_requests.collective(f.row.name) or "count_"
         lines.append(f'    {{"MPI_{f.name}", "PMPI_{f.name}", Collective::{collective}}},')
     lines += ["};", "", "}  // namespace stretto::mpi", ""]
     return "\n".join(lines)
@@ -261,11 +261,9 @@ def narrowed_call(f: Function) -> list[str]:
 
 def forwarder(f: Function) -> str:
     """A function that waits for the memory that a call touches, or in the host's place, and forwards the call."""
-    waits = gen_waiting.function(f.row.name)
+    waits = gen_waiting.function(f.row.name) or gen_requests.step(f.entry, f.row.name)
     out = touched_function(f) + (narrowed_call(f) if f.large else [])
-    if f.row.name in gen_requests.SERVED:
-        out += gen_requests.function(f.entry, f.row.name, f.parameters, f.large)
-        waits = f"Serves<{f.entry}_served>{{}}"
+    out += gen_requests.function(f.entry, f.row.name, f.parameters, f.large)
     narrowed = f"{f.entry}_narrowed" if f.large else "nullptr" if waits else ""
     parts = [f"Entry::{f.entry}", f"{f.entry}_touched" if f.touches else "nullptr", narrowed, waits or ""]
     listed = ", ".join(part for part in parts if part)

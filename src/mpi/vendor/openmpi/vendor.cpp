@@ -23,11 +23,12 @@ bool fill_constants(Constants& c) {
   c.info_null = STRETTO_HANDLE(MPI_Info, MPI_INFO_NULL, ompi_mpi_info_null);
   c.errors_are_fatal = STRETTO_HANDLE(MPI_Errhandler, MPI_ERRORS_ARE_FATAL, ompi_mpi_errors_are_fatal);
   c.errors_return = STRETTO_HANDLE(MPI_Errhandler, MPI_ERRORS_RETURN, ompi_mpi_errors_return);
+  c.op_null = STRETTO_HANDLE(MPI_Op, MPI_OP_NULL, ompi_mpi_op_null);
   c.band = STRETTO_HANDLE(MPI_Op, MPI_BAND, ompi_mpi_op_band);
   c.min = STRETTO_HANDLE(MPI_Op, MPI_MIN, ompi_mpi_op_min);
   c.request_null = STRETTO_HANDLE(MPI_Request, MPI_REQUEST_NULL, ompi_request_null);
   return c.comm_null && c.comm_self && c.comm_world && c.datatype_null && c.byte && c.int_ && c.packed && c.info_null &&
-         c.errors_are_fatal && c.errors_return && c.min && c.band && c.request_null;
+         c.errors_are_fatal && c.errors_return && c.op_null && c.min && c.band && c.request_null;
 }
 
 void ask_initialized_host(Constants&) {}

@@ -111,8 +111,9 @@ bool recognises(const char* library_version) {
 }
 
 bool fill_constants(Constants& c) {
-  c = {MPI_COMM_NULL, MPI_COMM_SELF,        MPI_COMM_WORLD,    MPI_DATATYPE_NULL, MPI_BYTE, MPI_INT,         MPI_PACKED,
-       MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, MPI_ERRORS_RETURN, MPI_MIN,           MPI_BAND, MPI_REQUEST_NULL};
+  c = {MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD,       MPI_DATATYPE_NULL, MPI_BYTE,    MPI_INT,
+       MPI_PACKED,    MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, MPI_ERRORS_RETURN, MPI_OP_NULL, MPI_MIN,
+       MPI_BAND,      MPI_REQUEST_NULL};
   return true;
 }
 

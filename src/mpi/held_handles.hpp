@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operations and datatypes of the program that Stretto needs after a call has returned. MPI lets
+// the program free them. The host then frees them when Stretto needs them no more.
+#pragma once
+#include "mpi/entry.hpp"
+
+namespace stretto::mpi {
+
+// A handle as a wrapper gets it. 0: none.
+void held_add(Handle handle);
+void held_release(Handle handle);
+
+}  // namespace stretto::mpi
