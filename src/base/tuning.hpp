@@ -209,6 +209,8 @@ struct Tuning {
   std::uint64_t requests_short_nap_ns = 50'000;
   unsigned requests_idle_naps = 20;
   std::uint64_t requests_finish_ns = 1'000'000'000;
+  // Most bytes of contributions that a rank keeps for a function of the program.
+  std::uint64_t requests_function_bytes = 8 << 20;
 
   // From how many received bytes on a call may return early (STRETTO_OVERLAP=on), and how many
   // bytes of pages are worth a guard. Guarding costs some 20 us and 25 us/MiB.

@@ -5,6 +5,7 @@
 // the heap, and a CallQueue runs it.
 #pragma once
 #include <atomic>
+#include <cstdlib>
 
 #include "engine/packed_buffer.hpp"
 #include "engine/scheduler.hpp"
@@ -58,6 +59,26 @@ struct Prepared {
   Prepared* next = nullptr;
 };
 
+// A reduction by a function that nobody but the program's own threads may call. Schedules bring
+// the packed contributions to each rank that needs them, and fold() combines them at the end, in
+// the order of the ranks. No rank needs another one's function, so such a call goes on while ranks
+// compute, or wait inside the MPI. A rank gets up to p n bytes and has memory for them.
+struct Contributed {
+  explicit Contributed(Prepared& by) : prepared(by) {}
+  ~Contributed() { std::free(all); }
+  Contributed(const Contributed&) = delete;
+  Contributed& operator=(const Contributed&) = delete;
+
+  // After the schedule has ended well.
+  void fold();
+
+  Prepared& prepared;
+  Region out;
+  char* all = nullptr;      // packed, one contribution after the other
+  int count = 0;            // how many of them this rank combines
+  std::uint64_t bytes = 0;  // of each
+};
+
 // Each sets `moves`, or returns the outcome of a call that has nothing to run: it cannot be
 // prepared, schedules leave it to another, or it has no data. They move no messages. Only lengths
 // that some ranks do not know may be told first.
@@ -82,5 +103,14 @@ Outcome allreduce(Prepared& p, const FunctionArgs& operands, const FunctionOp& o
 Outcome reduce_scatter(Prepared& p, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
                        const std::uint64_t* begins);
 Outcome scan(Prepared& p, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive);
+
+Outcome reduce(Contributed& c, const FunctionArgs& operands, const FunctionOp& operation, int root);
+Outcome allreduce(Contributed& c, const FunctionArgs& operands, const FunctionOp& operation);
+Outcome reduce_scatter(Contributed& c, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
+                       const std::uint64_t* begins);
+Outcome scan(Contributed& c, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive);
+
+// `out` = `left` combined with `right`, all packed. `context` is a PackedFunction.
+void combine_packed(void* context, char* out, const char* left, const char* right, std::uint64_t units);
 
 }  // namespace stretto::engine

@@ -28,19 +28,6 @@ Outcome prepare(Prepared& p, coll::Problem problem, const KernelArgs& vector, co
 
 // ---- Functions ----
 
-void by_function(void* context, char* out, const char* left, const char* right, std::uint64_t units) {
-  PackedFunction& f = *static_cast<PackedFunction*>(context);
-  for (std::uint64_t done = 0; done < units; done += f.at_once) {
-    const std::uint64_t count = units - done < f.at_once ? units - done : f.at_once;
-    const std::uint64_t at = done * f.element_bytes, bytes = count * f.element_bytes;
-    f.left.count = f.right.count = count;
-    Stream(f.left).unpack(left + at, bytes);
-    Stream(f.right).unpack(right + at, bytes);
-    f.operation.fold(f.operation.context, f.left.base, f.right.base, count);
-    Stream(f.right).pack(out + at, bytes);
-  }
-}
-
 // This rank contributes `count` elements and gets `out_count` elements of the result.
 Outcome prepare(Prepared& p, coll::Problem problem, const FunctionArgs& operands, const FunctionOp& operation,
                 std::uint64_t count, std::uint64_t out_count) {
@@ -55,7 +42,7 @@ Outcome prepare(Prepared& p, coll::Problem problem, const FunctionArgs& operands
   if (p.source.failed() || p.target.failed()) return outcome_of(Status::no_memory);
   problem.commutative = operation.commutative && !problem.in_order;
   problem.in_place = own && own == out;
-  p.call = {problem, element_bytes, own, out, {&p.function, by_function}, choice};
+  p.call = {problem, element_bytes, own, out, {&p.function, combine_packed}, choice};
   p.moves = true;
   return outcome_of(Status::ok);
 }
@@ -80,6 +67,19 @@ bool in_units(Begins& parts, const std::uint64_t* begins, int ranks, std::uint64
 }
 
 }  // namespace
+
+void combine_packed(void* context, char* out, const char* left, const char* right, std::uint64_t units) {
+  PackedFunction& f = *static_cast<PackedFunction*>(context);
+  for (std::uint64_t done = 0; done < units; done += f.at_once) {
+    const std::uint64_t count = units - done < f.at_once ? units - done : f.at_once;
+    const std::uint64_t at = done * f.element_bytes, bytes = count * f.element_bytes;
+    f.left.count = f.right.count = count;
+    Stream(f.left).unpack(left + at, bytes);
+    Stream(f.right).unpack(right + at, bytes);
+    f.operation.fold(f.operation.context, f.left.base, f.right.base, count);
+    Stream(f.right).pack(out + at, bytes);
+  }
+}
 
 Outcome reduce(Prepared& p, const KernelArgs& v, const KernelOp& r, int root) {
   const Scheduler& s = p.scheduler;

@@ -133,13 +133,13 @@ struct Requested;  // requests.hpp
 // One call on its way through Stretto.
 struct Call {
   Entry entry;
-  std::uint64_t began_ns = 0;    // STRETTO_STATS
-  int code = 0;                  // MPI_SUCCESS or the error code to return
-  State* state = nullptr;        // null: the host judges the communicator
-  Snapshot* snapshot = nullptr;  // STRETTO_CHECK=3: compare with the host's result
+  std::uint64_t began_ns = 0;      // STRETTO_STATS
+  int code = 0;                    // MPI_SUCCESS or the error code to return
+  State* state = nullptr;          // null: the host judges the communicator
+  Snapshot* snapshot = nullptr;    // STRETTO_CHECK=3: compare with the host's result
   Requested* requested = nullptr;  // of a nonblocking call
-  std::uint64_t note = 0;        // the note of a call that shared memory does not serve
-  bool to_memory = false;        // a rule gives the call to shared memory, although the communicator has schedules
+  std::uint64_t note = 0;          // the note of a call that shared memory does not serve
+  bool to_memory = false;          // a rule gives the call to shared memory, although the communicator has schedules
 
   [[nodiscard]] Collective collective() const { return kEntryFacts[static_cast<int>(entry)].collective; }
 };

@@ -43,7 +43,7 @@ class HostRequests {
   int count_;
   MPI_Request* program_;
   MPI_Request few_[2 * kFew];
-  MPI_Request* now_ = few_;         // the host's copy
+  MPI_Request* now_ = few_;           // the host's copy
   MPI_Request* given_ = few_ + kFew;  // the same, as it was before the host's call
 };
 

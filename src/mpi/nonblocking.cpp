@@ -3,7 +3,9 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
+#include "mpi/held_handles.hpp"
 #include "mpi/late_errors.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/requests.hpp"
@@ -91,7 +93,12 @@ void nonblocking_free(Nonblocking* nonblocking) {
 
 // ---- One call ----
 
+void Posted::let_go() {
+  for (Handle& handle : held) held_release(std::exchange(handle, 0));
+}
+
 Posted::~Posted() {
+  let_go();
   for (std::int64_t* array : arrays) std::free(array);
 }
 
@@ -112,6 +119,14 @@ void posted_drop(Posted* posted) {
 
 Data& posted_data(Posted& posted, int which) { return posted.data[which]; }
 engine::Prepared& posted_prepared(Posted& posted) { return posted; }
+FunctionWork& posted_work(Posted& posted) { return posted.work; }
+engine::Contributed& posted_contributed(Posted& posted) { return posted.contributed; }
+
+void posted_hold(Posted& posted, Handle op, Handle type) {
+  posted.held[0] = op;
+  posted.held[1] = type;
+  for (const Handle handle : posted.held) held_add(handle);
+}
 
 // The refused call has no number in the order of blocking calls, so no peer hears of it.
 bool posted_refuse(Call& call, const Arguments& arguments) {

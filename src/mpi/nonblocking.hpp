@@ -12,6 +12,7 @@
 // a communicator are served alike from the agreement on. Before it, the host serves them.
 #pragma once
 #include "engine/call_queue.hpp"
+#include "mpi/function_work.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/serve.hpp"
 
@@ -33,9 +34,14 @@ struct Nonblocking {
 struct Posted : engine::Prepared {
   explicit Posted(Nonblocking& nonblocking) : Prepared(nonblocking.scheduler), on(nonblocking) {}
   ~Posted();
+  // Gives back what the program may have freed.
+  void let_go();
 
   Nonblocking& on;
   Data data[2];
+  FunctionWork work;  // of a reduction by a function, as the next two
+  engine::Contributed contributed{*this};
+  Handle held[2] = {};
   std::int64_t* arrays[2] = {};  // copies of counts and displacements
   MPI_Request request{};
   Entry entry{};

@@ -107,8 +107,8 @@ bool persistent_init(int* code, Entry entry, Handle comm, void* request, const K
   }
   void* const memory = std::malloc(sizeof(Persistent));
   if (memory == nullptr) std::abort();  // a kilobyte, and peers have decided alike
-  auto* const made =
-      new (memory) Persistent{host().constants.request_null, host().constants.request_null, entry, kept, *call.state, on};
+  auto* const made = new (memory)
+      Persistent{host().constants.request_null, host().constants.request_null, entry, kept, *call.state, on};
   for (const Handle handle : kept.held) held_add(handle);
   *code = make_handle(as<MPI_Comm>(comm), &made->handle);
   if (*code != MPI_SUCCESS) {
@@ -122,8 +122,7 @@ bool persistent_init(int* code, Entry entry, Handle comm, void* request, const K
 
 MPI_Request persistent_current(MPI_Request handle) {
   const Persistent* const persistent = find(handle);
-  const bool is_active = persistent != nullptr && persistent->current != host().constants.request_null;
-  return is_active ? persistent->current : handle;
+  return persistent != nullptr ? persistent->current : handle;
 }
 
 bool persistent_ended(MPI_Request handle, MPI_Request current) {

@@ -5,6 +5,8 @@
 #include <climits>
 #include <cstdlib>
 
+#include "base/tuning.hpp"
+#include "mpi/function_work.hpp"
 #include "mpi/operations.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/serve.hpp"
@@ -77,37 +79,6 @@ template <class Route, class Run>
 
 // ---- Functions ----
 
-// Memory of this rank that holds a contribution in the layout of the program's memory.
-class Held {
- public:
-  Held() = default;
-  ~Held() { std::free(memory_); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
-  Region make(Arguments& arguments, MPI_Datatype type, const Layout* layout, std::uint64_t count) {
-    MPI_Count low = 0, span = 0;
-    if (host().Type_get_true_extent_x(type, &low, &span) != MPI_SUCCESS)
-      arguments.failed(MPI_ERR_TYPE, "invalid datatype");
-    const std::ptrdiff_t steps = layout->extent * static_cast<std::ptrdiff_t>(count == 0 ? 0 : count - 1);
-    if (steps < 0) low += steps;
-    const auto bytes = static_cast<std::size_t>(span + (steps < 0 ? -steps : steps));
-    memory_ = static_cast<char*>(std::calloc(bytes + 1, 1));  // zeroed, because some programs' functions read gaps
-    if (memory_ == nullptr) arguments.failed(MPI_ERR_NO_MEM, "no memory");
-    return {address_at(memory_, static_cast<std::ptrdiff_t>(-low)), count, layout};
-  }
-
- private:
-  char* memory_ = nullptr;
-};
-
-struct Function {
-  MPI_Op op;
-  MPI_Datatype type;
-  reduce::Kernel kernel;   // null: the host's MPI_Reduce_local
-  int code = MPI_SUCCESS;  // its first error
-};
-
 void fold(void* context, char* in, char* inout, std::uint64_t count) {
   Function& f = *static_cast<Function*>(context);
   if (f.kernel != nullptr) return f.kernel(inout, in, static_cast<std::size_t>(count));
@@ -129,6 +100,29 @@ Overlap* overlap_of(Route route, Call& call, const KernelArgs& vector, const Ker
   return keeps_order ? nullptr : overlap_of(route, call, vector.bytes);
 }
 
+// What combines, on the stack of a blocking call.
+template <class Route>
+FunctionWork work_of(Route) {
+  return FunctionWork();
+}
+FunctionWork& work_of(ByRequest route) { return posted_work(route.posted); }
+
+// The overload of the engine's functions that a way takes.
+template <class Route, class Comm>
+Comm& combining_in(Route, Comm& comm) {
+  return comm;
+}
+engine::Contributed& combining_in(ByRequest route, engine::Prepared&) { return posted_contributed(route.posted); }
+
+// Of a call with a request, whether ranks would need too much memory for all contributions. Count
+// and type are the same on all ranks.
+template <class Route>
+bool is_too_much(Route, const State& state, const Part& part, const Layout* layout) {
+  if (!std::is_same_v<Route, ByRequest> || layout == nullptr || part.count <= 0) return false;
+  const std::uint64_t most = kTuning.requests_function_bytes / static_cast<std::uint64_t>(state.size);
+  return layout->size != 0 && static_cast<std::uint64_t>(part.count) > most / layout->size;
+}
+
 template <class Route, class Run>
 bool by_function(Route route, Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op,
                  const Combining& combining, Run run) {
@@ -136,26 +130,29 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
   const auto type = as<MPI_Datatype>(handle);
   auto&& source = data_of(route, 0);
   auto&& target = data_of(route, 1);
-  Held grown, arrived;
+  auto&& work = work_of(route);
+  work.layout = part.count != 0 ? layout_acquire(type) : nullptr;
+  const Layout* const layout = work.layout;
+  if (is_too_much(route, state, part, layout)) return false;
   FunctionArgs operands;
   if (part.gets) {
     target.watch(call);
     operands.out = target.region(arguments, state, part.out, part.out_count, handle, Staged::write);
   }
   operands.own = source.region(arguments, state, part.own, part.count, handle, Staged::read);
-  Function function{as<MPI_Op>(op), type, combining.by == By::padded ? combining.two : nullptr};
-  const Layout* const layout = arguments.good() && part.count != 0 ? layout_acquire(type) : nullptr;
-  if (layout != nullptr && layout->size != 0) {
+  Function& function = work.function;
+  function = {as<MPI_Op>(op), type, combining.by == By::padded ? combining.two : nullptr};
+  if (arguments.good() && layout != nullptr && layout->size != 0) {
     const auto all = static_cast<std::uint64_t>(part.count);
     const std::uint64_t at_once = engine::elements_at_once(layout->size);
-    operands.grown = grown.make(arguments, type, layout, all < at_once ? all : at_once);
-    operands.arrived = arrived.make(arguments, type, layout, all < at_once ? all : at_once);
+    operands.grown = work.grown.make(arguments, type, layout, all < at_once ? all : at_once);
+    operands.arrived = work.arrived.make(arguments, type, layout, all < at_once ? all : at_once);
   }
   if (arguments.refused) {
     (void)finish_all(&source, &target);
-    layout_release(layout);
     return refuse(route, call, arguments);
   }
+  if constexpr (std::is_same_v<Route, ByRequest>) posted_hold(route.posted, op, handle);
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
   const bool commutative = std::is_same_v<Route, BySchedule> && is_commutative(combining, function.op);
@@ -164,12 +161,10 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
     const int code = finish_all(&source, &target);
     return function.code != MPI_SUCCESS ? function.code : code;
   };
-  const bool finished = serve(route, call, arguments, finish, [&](auto& comm, bool good) {
+  return serve(route, call, arguments, finish, [&](auto& comm, bool good) {
     operands.good = good;
-    return run(comm, operands, operation);
+    return run(combining_in(route, comm), operands, operation);
   });
-  layout_release(layout);
-  return finished;
 }
 
 // ---- Both ----
@@ -201,13 +196,6 @@ bool left_to_host(const State& state, const Combining& combining, MPI_Datatype t
   return combining.by == By::user && too_many_runs(type);
 }
 
-// Whether this way can combine. Calls with a request may be driven by a thread that must not call
-// the MPI. So only kernels combine there.
-template <class Route>
-bool may_combine(Route, const Combining& combining) {
-  return !std::is_same_v<Route, ByRequest> || combining.by == By::kernel;
-}
-
 // The engine's parts are `kernels(comm, vector, reduction)` and `functions(comm,
 // operands, operation)`.
 template <class Route, class Kernels, class Functions>
@@ -223,10 +211,7 @@ template <class Route, class Kernels, class Functions>
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
   if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
   if (!arguments.good()) return refuse(route, call, arguments);
-  if constexpr (std::is_same_v<Route, ByRequest>)
-    return false;  // see may_combine
-  else
-    return by_function(route, call, arguments, part, type, op, combining, functions);
+  return by_function(route, call, arguments, part, type, op, combining, functions);
 }
 
 // Gives a call to the engine or to schedules by `serve(route, combining)`. Returns false
@@ -235,8 +220,7 @@ template <class Serve>
 [[gnu::always_inline]] inline bool routed(Call& call, Handle comm, Handle op, Handle type, Serve serve) {
   return routed(call, comm, [&](auto route) {
     const Combining combining = combining_of(as<MPI_Op>(op), as<MPI_Datatype>(type));
-    return may_combine(route, combining) && !left_to_host(*call.state, combining, as<MPI_Datatype>(type)) &&
-           serve(route, combining);
+    return !left_to_host(*call.state, combining, as<MPI_Datatype>(type)) && serve(route, combining);
   });
 }
 

@@ -61,11 +61,16 @@ Posted* next_ended() {
   return posted;
 }
 
-// Unpacks what the host must unpack, and completes the request. Then the program, or the host, may
-// free the call.
+// Does what only a thread of the program may do: calls its function, and unpacks what the host must
+// unpack. Then it completes the request, and the program, or the host, may free the call.
 void complete(Posted& posted) {
+  if (posted.outcome.status == Status::ok) posted.contributed.fold();
   const int code = finish_all(&posted.data[0], &posted.data[1]);
-  posted.code = posted.outcome.status == Status::ok ? code : code_of(posted.outcome.status);
+  const int of_function = posted.work.function.code;
+  posted.code = posted.outcome.status != Status::ok ? code_of(posted.outcome.status)
+                : of_function != MPI_SUCCESS        ? of_function
+                                                    : code;
+  posted.let_go();
   nonblocking_free(&posted.on);
   posted.counted = posted.counted || posted.code != MPI_SUCCESS;
   if (!posted.counted) g_own_requests.fetch_sub(1, std::memory_order_relaxed);

@@ -11,7 +11,7 @@
 
 namespace stretto::mpi {
 
-extern constinit std::atomic<bool> g_nonblocking;            // some communicator serves such calls
+extern constinit std::atomic<bool> g_nonblocking;  // some communicator serves such calls
 // How many waits and tests must know of: those that are not complete, and those that no wait has
 // ended and that have failed or are of a persistent request.
 extern constinit std::atomic<std::uint32_t> g_own_requests;

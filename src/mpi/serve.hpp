@@ -174,7 +174,8 @@ inline Extents irregular(Arguments& arguments, const Array& counts, const Array&
 
 // ---- Calls with a request ----
 
-struct Posted;  // nonblocking.hpp: such a call, and all that it needs until it ends
+struct Posted;        // nonblocking.hpp: such a call, and all that it needs until it ends
+struct FunctionWork;  // function_work.hpp
 // The way of a call with a request. What the call needs lies in `posted` and not on the stack.
 struct ByRequest {
   Posted& posted;
@@ -184,6 +185,10 @@ struct ByRequest {
 [[gnu::cold]] void posted_drop(Posted* posted);  // unless it has been given to the program
 Data& posted_data(Posted& posted, int which);
 engine::Prepared& posted_prepared(Posted& posted);
+FunctionWork& posted_work(Posted& posted);
+engine::Contributed& posted_contributed(Posted& posted);
+// The call needs this operation and this datatype until it ends.
+void posted_hold(Posted& posted, Handle op, Handle type);
 // Ends a call whose arguments are wrong, or whose data could not be packed.
 [[gnu::cold]] bool posted_refuse(Call& call, const Arguments& arguments);
 // Gives the program its request.

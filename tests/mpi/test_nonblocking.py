@@ -11,8 +11,8 @@ from harness import per_rank_script
 ON = {"STRETTO_NONBLOCKING": "on"}
 
 
-def _run(mpi, run_mpi, build_program, np, *what, env=ON, **options):
-    program = build_program(mpi, "nonblocking.c", flags=("-pthread",))
+def _run(mpi, run_mpi, build_program, np, *what, env=ON, source="nonblocking.c", **options):
+    program = build_program(mpi, source)
     job = run_mpi(mpi, np, [*options.pop("before", ()), program, *what], env=env, **options).ok()
     results = job.results()
     assert len(results) == np and not any(r["wrong"] for r in results), job.describe()
@@ -42,6 +42,33 @@ def test_random_calls(mpi, run_mpi, build_program, tmp_path, long_mode, np, seed
 @pytest.mark.parametrize("np", [3, pytest.param(5, marks=pytest.mark.long)])
 def test_what_mpi_promises(mpi, run_mpi, build_program, what, np):
     _run(mpi, run_mpi, build_program, np, what)
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("what", ["truncation", "gone"])
+def test_late_errors_come_from_waits_and_tests(mpi, run_mpi, build_program, what):
+    _run(mpi, run_mpi, build_program, 3, what, source="late_errors.c")
+
+
+@pytest.mark.parametrize(
+    ("np", "seed"), [(2, 1), (3, 2), pytest.param(5, 3, marks=pytest.mark.long), (8, 4)], ids=lambda v: str(v)
+)
+def test_persistent_requests_start_in_any_order(mpi, run_mpi, build_program, tmp_path, long_mode, np, seed):
+    report = tmp_path / "stats.json"
+    count = 2000 if long_mode else 200
+    env = ON | {"STRETTO_STATS": f"json:{report}"}
+    what = ("random", seed, count)
+    job = _run(
+        mpi, run_mpi, build_program, np, *what, env=env, source="persistent.c", timeout=600 if long_mode else 60
+    )
+    if not job.results()[0]["persistent"]:
+        pytest.skip(f"{mpi.title} has no persistent collectives")
+    assert _by_schedule(report) > count / 2
+
+
+@pytest.mark.parametrize("what", ["freed", "errors"])
+def test_what_persistent_requests_keep(mpi, run_mpi, build_program, what):
+    _run(mpi, run_mpi, build_program, 3, what, source="persistent.c")
 
 
 @pytest.mark.few

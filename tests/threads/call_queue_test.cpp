@@ -51,9 +51,20 @@ std::int64_t value(int call, int rank, std::uint64_t i) {
 struct Draw {
   Collective collective;
   int root;
-  std::uint64_t count;  // elements; of a part, where there are parts
-  bool blocks;          // a blocking call comes next
+  std::uint64_t count;       // elements; of a part, where there are parts
+  bool blocks;               // a blocking call comes next
+  bool by_function = false;  // a reduction by a function of the program
 };
+
+// Not commutative.
+std::int64_t combined(std::int64_t left, std::int64_t right) { return left * 31 + right; }
+void combine(void*, char* in, char* inout, std::uint64_t count) {
+  auto *left = reinterpret_cast<std::int64_t*>(in), *right = reinterpret_cast<std::int64_t*>(inout);
+  for (std::uint64_t i = 0; i < count; ++i) right[i] = combined(left[i], right[i]);
+}
+constexpr Run kWordRun{0, sizeof(std::int64_t)};
+constexpr Layout kWord{sizeof(std::int64_t), sizeof(std::int64_t), &kWordRun, 1, true};
+
 Draw draw(int call, int ranks, std::uint64_t seed) {
   std::mt19937_64 random(seed * 1000 + static_cast<std::uint64_t>(call));
   constexpr Collective kKinds[] = {Collective::barrier,   Collective::bcast,    Collective::gather,
@@ -63,14 +74,19 @@ Draw draw(int call, int ranks, std::uint64_t seed) {
                                    Collective::alltoallv, Collective::scatterv, Collective::allgatherv};
   constexpr std::uint64_t kCounts[] = {0, 1, 7, 60, 300, 9000};
   return {kKinds[random() % std::size(kKinds)], static_cast<int>(random() % static_cast<unsigned>(ranks)),
-          kCounts[random() % std::size(kCounts)], random() % 4 == 0};
+          kCounts[random() % std::size(kCounts)], random() % 4 == 0, random() % 2 == 0};
 }
 
 // One call of one rank, and the memory that it works on.
 class Made {
  public:
   Made(Queued& on, int call, int rank, const Draw& draw)
-      : prepared(on.scheduler), draw_(draw), call_(call), rank_(rank), ranks_(on.scheduler.size()) {
+      : prepared(on.scheduler),
+        contributed(prepared),
+        draw_(draw),
+        call_(call),
+        rank_(rank),
+        ranks_(on.scheduler.size()) {
     const std::uint64_t all = draw.count * static_cast<std::uint64_t>(ranks_);
     for (std::uint64_t i = 0; i < all; ++i) send_.push_back(value(call, rank, i));
     receive_.assign(all, -1);
@@ -83,8 +99,9 @@ class Made {
     on.queue.post(prepared);
   }
 
-  void check() const {
+  void check() {
     EXPECT_EQ(prepared.outcome.status, Status::ok);
+    contributed.fold();
     for (std::uint64_t i = 0; i < receive_.size(); ++i) {
       const std::int64_t expected = expects(i);
       ASSERT_EQ(receive_[i], expected) << kCollectiveNames[static_cast<int>(draw_.collective)] << " call " << call_
@@ -94,6 +111,7 @@ class Made {
   }
 
   Prepared prepared;
+  engine::Contributed contributed;
   bool ended = false;
 
  private:
@@ -105,7 +123,35 @@ class Made {
     return {base, &kBytes, 0, counts_.data(), displs_.data(), false};
   }
 
+  // False: the call is no reduction.
+  bool prepare_by_function(engine::Outcome& outcome) {
+    const std::uint64_t each = draw_.count, all = each * static_cast<std::uint64_t>(ranks_);
+    const bool parts = draw_.collective == Collective::reduce_scatter_block;
+    const std::uint64_t at_once = std::min(engine::elements_at_once(kWord.size), parts ? all : each);
+    scratch_.assign(2 * at_once, 0);
+    char* const scratch = reinterpret_cast<char*>(scratch_.data());
+    const engine::FunctionArgs operands{{in(), parts ? all : each, &kWord},
+                                        {out(), each, &kWord},
+                                        {scratch, at_once, &kWord},
+                                        {scratch + at_once * kWord.size, at_once, &kWord}};
+    const engine::FunctionOp function{nullptr, combine};
+    std::vector<std::uint64_t> begins;
+    for (int r = 0; r <= ranks_; ++r) begins.push_back(each * static_cast<std::uint64_t>(r));
+    switch (draw_.collective) {
+      case Collective::reduce: outcome = engine::reduce(contributed, operands, function, draw_.root); return true;
+      case Collective::allreduce: outcome = engine::allreduce(contributed, operands, function); return true;
+      case Collective::scan: outcome = engine::scan(contributed, operands, function, false); return true;
+      case Collective::exscan: outcome = engine::scan(contributed, operands, function, true); return true;
+      case Collective::reduce_scatter_block:
+        outcome = engine::reduce_scatter(contributed, draw_.collective, operands, function, begins.data());
+        return true;
+      default: return false;
+    }
+  }
+
   engine::Outcome prepare() {
+    engine::Outcome outcome;
+    if (draw_.by_function && prepare_by_function(outcome)) return outcome;
     const Region one{in(), bytes(), &kBytes};
     const engine::KernelOp add{reduce::kernel3(reduce::Op::sum, reduce::Type::i64), sizeof(std::int64_t)};
     const engine::KernelArgs vector{in(), out(), bytes()};
@@ -139,8 +185,11 @@ class Made {
   }
 
   [[nodiscard]] std::int64_t sum(int first, int last, std::uint64_t i) const {
-    std::int64_t all = 0;
-    for (int r = first; r < last; ++r) all += value(call_, r, i);
+    std::int64_t all = value(call_, first, i);
+    for (int r = first + 1; r < last; ++r) {
+      const std::int64_t next = value(call_, r, i);
+      all = draw_.by_function ? combined(all, next) : all + next;
+    }
     return all;
   }
   [[nodiscard]] std::int64_t expects(std::uint64_t i) const {
@@ -169,7 +218,7 @@ class Made {
 
   Draw draw_;
   int call_, rank_, ranks_;
-  std::vector<std::int64_t> send_, receive_;
+  std::vector<std::int64_t> send_, receive_, scratch_;
   std::vector<std::int32_t> counts_, displs_;
 };
 
@@ -226,7 +275,7 @@ void play(int ranks, std::uint64_t seed, int count) {
             if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
           }
           drive_until(queued, calls, nullptr, nullptr);
-          for (const Made& made : calls) made.check();
+          for (Made& made : calls) made.check();
           states[static_cast<std::size_t>(rank)].queued = nullptr;
         }
         engine::comm_free(comm);
@@ -276,7 +325,7 @@ TEST(CallQueueTest, SlotsOfALateReaderHoldUpNothing) {
       released.store(true);
     }
     drive_until(late, calls, nullptr, nullptr);
-    for (const Made& made : calls) made.check();
+    for (Made& made : calls) made.check();
     engine::comm_free(comm);
   });
 }
