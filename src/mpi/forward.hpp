@@ -34,6 +34,14 @@ struct Serves {
     return serve(code, arguments...);
   }
 };
+// In the same place: `test` drives Stretto's own requests, and makes the host's call if some exist.
+template <auto test>
+struct Tests {
+  template <class... Arguments>
+  bool operator()(int* code, Arguments... arguments) const {
+    return test(code, arguments...);
+  }
+};
 template <class Step>
 inline constexpr bool is_serving = false;
 template <auto serve>
@@ -64,7 +72,7 @@ int call_host(const void* caller, Arguments... arguments) {
     entry_missing(entry);
 }
 
-// Functions in which the program waits. `drive_before` and those that are served do not wait.
+// Functions in which the program waits. In tests and in calls that are served it does not.
 template <auto waits>
 inline constexpr bool is_waiting = std::is_pointer_v<std::remove_const_t<decltype(waits)>>;
 template <Entry entry>

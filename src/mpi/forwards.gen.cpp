@@ -1531,10 +1531,10 @@ STRETTO_EXPORT int PMPI_Request_free(void* request) {
 }
 
 STRETTO_EXPORT int MPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward_mpi<Entry::request_get_status, nullptr, nullptr, test_in_request_get_status>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward<Entry::request_get_status, nullptr, nullptr, test_in_request_get_status>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}>(__builtin_return_address(0), request, flag, status);
 }
 
 namespace {
@@ -1746,31 +1746,31 @@ STRETTO_EXPORT int PMPI_Startall(int count, void* array_of_requests) {
 }
 
 STRETTO_EXPORT int MPI_Test(void* request, int* flag, void* status) {
-  return forward_mpi<Entry::test, nullptr, nullptr, test_in_test>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::test, nullptr, nullptr, Tests<test_in_test>{}>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Test(void* request, int* flag, void* status) {
-  return forward<Entry::test, nullptr, nullptr, test_in_test>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::test, nullptr, nullptr, Tests<test_in_test>{}>(__builtin_return_address(0), request, flag, status);
 }
 
 STRETTO_EXPORT int MPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward_mpi<Entry::testall, nullptr, nullptr, test_in_testall>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward_mpi<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward<Entry::testall, nullptr, nullptr, test_in_testall>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 
 STRETTO_EXPORT int MPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward_mpi<Entry::testany, nullptr, nullptr, test_in_testany>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward_mpi<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 STRETTO_EXPORT int PMPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward<Entry::testany, nullptr, nullptr, test_in_testany>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 
 STRETTO_EXPORT int MPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward_mpi<Entry::testsome, nullptr, nullptr, test_in_testsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward_mpi<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward<Entry::testsome, nullptr, nullptr, test_in_testsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
 STRETTO_EXPORT int MPI_Type_free(void* datatype) {

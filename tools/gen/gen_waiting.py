@@ -30,5 +30,5 @@ def function(name: str) -> str | None:
     if name in WAITING:
         return f"wait_in_{name.lower()}"
     if name in TESTING:
-        return f"test_in_{name.lower()}"
+        return f"Tests<test_in_{name.lower()}>{{}}"
     return "drive_before" if name in PROBING else None
