@@ -4,8 +4,8 @@
 namespace stretto::engine {
 namespace {
 
-// Where the contributions of `parts` ranks come, of which this rank combines `combined`. False: this
-// rank has no memory.
+// Makes memory for the contributions of all ranks. This rank combines the first `combined` of them.
+// False: there is no memory.
 bool begin(Contributed& c, const FunctionArgs& operands, const FunctionOp& operation, const Region& out,
            std::uint64_t bytes, int combined) {
   const Layout& layout = *operands.grown.layout;

@@ -24,8 +24,9 @@ class HostRequests {
   [[nodiscard]] bool has_memory() const { return now_ != nullptr; }
   [[nodiscard]] MPI_Request* get() { return now_; }
 
-  // After the host's call, which has returned `code`. Each gives the program its handles back, calls
-  // the error handler if a request of Stretto's own has failed, and returns the program's code.
+  // After the host's call, which has returned `code`. Each gives the program its handles back,
+  // calls the error handler if a request of Stretto's own has failed, and returns the program's
+  // code.
   int one_ended(int code, int index);
   int all_ended(int code, MPI_Status* statuses) { return several_ended(code, count_, nullptr, statuses); }
   // Status number i is that of request number indices[i].

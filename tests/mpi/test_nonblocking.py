@@ -58,9 +58,7 @@ def test_persistent_requests_start_in_any_order(mpi, run_mpi, build_program, tmp
     count = 2000 if long_mode else 200
     env = ON | {"STRETTO_STATS": f"json:{report}"}
     what = ("random", seed, count)
-    job = _run(
-        mpi, run_mpi, build_program, np, *what, env=env, source="persistent.c", timeout=600 if long_mode else 60
-    )
+    job = _run(mpi, run_mpi, build_program, np, *what, env=env, source="persistent.c", timeout=600 if long_mode else 60)
     if not job.results()[0]["persistent"]:
         pytest.skip(f"{mpi.title} has no persistent collectives")
     assert _by_schedule(report) > count / 2

@@ -130,7 +130,9 @@ def functions(apis: dict) -> list[Function]:
     """Every function of the manifest, then those that only wait and forward, in the families that we export."""
     found = []
     touching = gen_touched.forwarded(apis, {row.name for row in MANIFEST})
-    others = sorted({*touching, *gen_waiting.WAITING, *gen_waiting.TESTING, *gen_waiting.PROBING, *gen_requests.WRAPPED})
+    others = sorted(
+        {*touching, *gen_waiting.WAITING, *gen_waiting.TESTING, *gen_waiting.PROBING, *gen_requests.WRAPPED}
+    )
     for row in (*MANIFEST, *(Row(name, forward=True) for name in others)):
         api = apis["mpi_" + row.name.lower()]
         all_of_c = parameters(api)

@@ -136,12 +136,8 @@ static void make(struct Call* c, MPI_Comm comm, int persistent) {
   (void)persistent;
   switch (c->kind) {
     case kBarrier: MAKE(Barrier, barrier, comm); break;
-    case kBcast:
-      MAKE(Bcast, bcast, r, n, MPI_INT, c->root, comm);
-      break;
-    case kGather:
-      MAKE(Gather, gather, is_root ? own : s, n, MPI_INT, r, n, MPI_INT, c->root, comm);
-      break;
+    case kBcast: MAKE(Bcast, bcast, r, n, MPI_INT, c->root, comm); break;
+    case kGather: MAKE(Gather, gather, is_root ? own : s, n, MPI_INT, r, n, MPI_INT, c->root, comm); break;
     case kGatherv:
       MAKE(Gatherv, gatherv, s, part_of(c, rank), MPI_INT, r, counts, displs, MPI_INT, c->root, comm);
       break;
@@ -149,15 +145,11 @@ static void make(struct Call* c, MPI_Comm comm, int persistent) {
     case kScatterv:
       MAKE(Scatterv, scatterv, s, counts, displs, MPI_INT, r, part_of(c, rank), MPI_INT, c->root, comm);
       break;
-    case kAllgather:
-      MAKE(Allgather, allgather, own, n, MPI_INT, r, n, MPI_INT, comm);
-      break;
+    case kAllgather: MAKE(Allgather, allgather, own, n, MPI_INT, r, n, MPI_INT, comm); break;
     case kAllgatherv:
       MAKE(Allgatherv, allgatherv, own, part_of(c, rank), MPI_INT, r, counts, displs, MPI_INT, comm);
       break;
-    case kAlltoall:
-      MAKE(Alltoall, alltoall, own, n, MPI_INT, r, n, MPI_INT, comm);
-      break;
+    case kAlltoall: MAKE(Alltoall, alltoall, own, n, MPI_INT, r, n, MPI_INT, comm); break;
     case kAlltoallv:
       MAKE(Alltoallv, alltoallv, s, counts, displs, MPI_INT, r, counts + size, displs + size, MPI_INT, comm);
       break;
@@ -165,9 +157,7 @@ static void make(struct Call* c, MPI_Comm comm, int persistent) {
       MAKE(Alltoallw, alltoallw, s, counts, displs, c->types, r, counts + size, displs + size, c->types, comm);
       break;
     case kReduce: MAKE(Reduce, reduce, s, r, n, MPI_INT, MPI_SUM, c->root, comm); break;
-    case kAllreduce:
-      MAKE(Allreduce, allreduce, own, r, n, MPI_INT, MPI_SUM, comm);
-      break;
+    case kAllreduce: MAKE(Allreduce, allreduce, own, r, n, MPI_INT, MPI_SUM, comm); break;
     case kReduceScatter: MAKE(Reduce_scatter, reduce_scatter, s, r, c->counts, MPI_INT, MPI_SUM, comm); break;
     case kReduceScatterBlock: MAKE(Reduce_scatter_block, reduce_scatter_block, s, r, n, MPI_INT, MPI_SUM, comm); break;
     case kScan: MAKE(Scan, scan, s, r, n, MPI_INT, MPI_SUM, comm); break;
@@ -178,9 +168,7 @@ static void make(struct Call* c, MPI_Comm comm, int persistent) {
     case kUserScan: MAKE(Scan, scan, s, r, n, MPI_INT, user_op, comm); break;
     case kUserExscan: MAKE(Exscan, exscan, s, r, n, MPI_INT, user_op, comm); break;
     case kMaxloc: MAKE(Allreduce, allreduce, s, r, n / 2, MPI_2INT, MPI_MAXLOC, comm); break;
-    case kVector:
-      MAKE(Bcast, bcast, r, n, pairs, c->root, comm);
-      break;
+    case kVector: MAKE(Bcast, bcast, r, n, pairs, c->root, comm); break;
     default: break;
   }
 }

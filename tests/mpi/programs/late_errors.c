@@ -41,8 +41,7 @@ static int end_both(enum Way way, MPI_Request* requests, MPI_Status* statuses, i
   int code = MPI_SUCCESS, flag = 0, done = 0, all = 0, index = 0, indices[2], found[2];
   MPI_Status some[2];
   *several = MPI_SUCCESS;
-  if (way == kWait || way == kTest || way == kWaitany || way == kTestany)
-    MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  if (way == kWait || way == kTest || way == kWaitany || way == kTestany) MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
   switch (way) {
     case kWait: return MPI_Wait(&requests[1], &statuses[1]);
     case kTest:

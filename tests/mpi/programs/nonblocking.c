@@ -116,7 +116,8 @@ static void freed(void) {
     MPI_Op op;
     MPI_Datatype two;
     MPI_Request requests[4];
-    int mine = rank, all = -1, pair[2] = {rank, turn}, got[2] = {-1, -1}, scanned[2] = {-1, -1}, *words = malloc(sizeof(int) * 50000);
+    int mine = rank, all = -1, pair[2] = {rank, turn}, got[2] = {-1, -1}, scanned[2] = {-1, -1};
+    int* words = malloc(sizeof(int) * 50000);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int i = 0; i < 5; ++i) MPI_Barrier(comm);
     for (int i = 0; i < 50000; ++i) words[i] = rank == 0 ? i : -1;
