@@ -7,7 +7,7 @@ from gen_api import Parameter
 from stretto.core.arguments import COLLECTIVES
 
 # The blocking function of ours that each of them calls with its request.
-SERVED = {f"I{name}": name for name in COLLECTIVES if name != "alltoallw"}
+SERVED = {f"I{name}": name for name in COLLECTIVES if not name.endswith("alltoallw")}
 
 
 def function(entry: str, name: str, parameters: tuple[Parameter, ...], large: bool) -> list[str]:
