@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A halo exchange as finite-element programs make it: MPI_Neighbor_alltoallv on a distributed graph,
-// Stretto's beside the MPI's own, in one run.
+// A halo exchange as finite-element programs make it: MPI_Neighbor_alltoallv on a distributed
+// graph, Stretto's beside the MPI's own, in one run.
 //
-// Ranks own the boxes of a periodic grid in three dimensions. A rank sends a block to each rank whose
-// box touches its own: `bytes` to those behind a face, an eighth of it behind an edge, and a
+// Ranks own the boxes of a periodic grid in three dimensions. A rank sends a block to each rank
+// whose box touches its own: `bytes` to those behind a face, an eighth of it behind an edge, and a
 // sixty-fourth behind a corner. What goes to the same rank is one block.
 //
 //   mpicxx -O2 -std=c++20 bench/neighbors.cpp -o neighbors -ldl

@@ -9,10 +9,10 @@
 // the sender's blocks. Which block each of them belongs to follows from the kind of the graph
 // (MPI-4.1, section 8.6):
 //
-//   a graph       the n-th edge of the sender to the receiver is the receiver's n-th edge from it
-//   a Cartesian   block 2d goes down in dimension d, and arrives as what comes from above, in block
-//   grid          2d + 1; block 2d + 1 arrives in block 2d. That also holds where both neighbours are
-//                 the same rank: in periodic dimensions of one or two ranks
+//   a graph   the n-th edge of the sender to the receiver is the receiver's n-th edge from it
+//   a grid    block 2d goes down in dimension d, and arrives as what comes from above, in block
+//             2d + 1; block 2d + 1 arrives in block 2d. That also holds where both neighbours are
+//             the same rank: in periodic dimensions of one or two ranks
 #pragma once
 #include <span>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Neighbourhood collectives on random graphs and on grids: neighbours that are there several times,
-// ranks that are their own neighbours or have none, open ends, and ranks many calls ahead of others.
+// ranks that are their own neighbours or have none, open ends, and ranks many calls ahead of
+// others.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // Neighbourhood collectives against messages that the program sends itself, by the rules of
 // MPI-4.1, section 8.6.
 //   neighbors random SEED N   N calls on each of many topologies: grids, graphs, distributed graphs
-//                             with neighbours that are there several times, and duplicates of these.
-//                             Calls block, or have requests that end later
+//                             with neighbours that are there several times, and duplicates of
+//                             these. Calls block, or have requests that end later
 //   neighbors host SEED N     the same without such neighbours, all blocking: for STRETTO_CHECK=3,
 //                             because some MPIs exchange the blocks of such neighbours
 //   neighbors short           a block that is too short for what comes
@@ -176,7 +176,10 @@ std::vector<Topology> topologies(Random& random, bool repeats) {
   MPI_Comm_idup(all[0].comm, &duplicate.comm, &request);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
   all.push_back(duplicate);
-  for (Topology& t : all) ask(t);
+  for (Topology& t : all) {
+    ask(t);
+    MPI_Barrier(t.comm);  // its members agree: before, the MPI serves calls with requests
+  }
   return all;
 }
 
