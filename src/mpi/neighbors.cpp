@@ -59,6 +59,7 @@ bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* s
 
 bool neighbor_allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
                         std::int64_t receive_count, Handle receive_type, Handle comm) {
+  call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents take = taken(arguments, neighborhood_in(call), receive_count);
@@ -68,6 +69,7 @@ bool neighbor_allgather(Call& call, const void* send, std::int64_t send_count, H
 
 bool neighbor_allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
                          Array counts, Array displs, Handle receive_type, Handle comm) {
+  call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents take = taken(arguments, neighborhood_in(call), counts, displs);
@@ -77,6 +79,7 @@ bool neighbor_allgatherv(Call& call, const void* send, std::int64_t send_count, 
 
 bool neighbor_alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
                        std::int64_t receive_count, Handle receive_type, Handle comm) {
+  call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Neighborhood& n = neighborhood_in(call);
@@ -88,6 +91,7 @@ bool neighbor_alltoall(Call& call, const void* send, std::int64_t send_count, Ha
 
 bool neighbor_alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type,
                         void* receive, Array receive_counts, Array receive_displs, Handle receive_type, Handle comm) {
+  call_sized(-1, 0, 0);  // the length of a block is not told
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Neighborhood& n = neighborhood_in(call);
@@ -100,6 +104,7 @@ bool neighbor_alltoallv(Call& call, const void* send, Array send_counts, Array s
 bool neighbor_alltoallw(Call& call, const void* send, Array send_counts, const void* send_displs,
                         const void* send_types, void* receive, Array receive_counts, const void* receive_displs,
                         const void* receive_types, Handle comm) {
+  call_sized(-1, 0, 0);  // the length of a block is not told
   const auto wide = [](const void* displs) { return Array(static_cast<const std::int64_t*>(displs), true); };
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
