@@ -10,15 +10,14 @@
 //   ./stretto run -n 8 -s nonblocking=on -- ./requests 11 8 1024 65536 1048576
 //
 // Rounds of both take turns. Times are the slowest rank's, and medians over rounds.
-#include <dlfcn.h>
-#include <link.h>
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
+
+#include "host_functions.hpp"
 
 namespace {
 
@@ -37,12 +36,7 @@ Functions g_functions[2];  // Stretto's, the MPI's
 const char* const kNames[] = {"ibarrier", "ibcast", "iallreduce", "iallgather", "ialltoall"};
 
 void find_functions(Functions& f, void* handle, const char* prefix) {
-  const auto find = [&](auto& function, const char* name) {
-    char symbol[64];
-    std::snprintf(symbol, sizeof symbol, "%s%s", prefix, name);
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
-    if (function == nullptr) std::abort();
-  };
+  const auto find = [&](auto& function, const char* name) { bench::find_function(function, handle, prefix, name); };
   find(f.ibarrier, "Ibarrier");
   find(f.ibcast, "Ibcast");
   find(f.iallreduce, "Iallreduce");
@@ -50,23 +44,6 @@ void find_functions(Functions& f, void* handle, const char* prefix) {
   find(f.ialltoall, "Ialltoall");
   find(f.wait, "Wait");
   find(f.test, "Test");
-}
-
-// The MPI's own library, whatever is preloaded in front of it.
-void* host_library() {
-  const char* name = nullptr;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* found) {
-        const char* base = std::strrchr(info->dlpi_name, '/');
-        base = base != nullptr ? base + 1 : info->dlpi_name;
-        if (std::strncmp(base, "libmpi.so", 9) != 0 && std::strncmp(base, "libmpich.so", 11) != 0) return 0;
-        *static_cast<const char**>(found) = info->dlpi_name;
-        return 1;
-      },
-      &name);
-  void* const handle = name != nullptr ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
-  if (handle == nullptr) std::abort();
-  return handle;
 }
 
 struct Work {
@@ -113,11 +90,6 @@ double time_of(const Functions& f, int op, Work& w, int calls, double computing,
   return slowest;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 void measure(int op, int bytes, int rounds) {
   constexpr int kTests[] = {0, 8};
   Work w;
@@ -134,7 +106,7 @@ void measure(int op, int bytes, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     for (int which = 0; which < 2; ++which) latency[which].push_back(time_of(g_functions[which], op, w, calls, 0, 0));
   }
-  for (int which = 0; which < 2; ++which) computing[which] = median(latency[which]);
+  for (int which = 0; which < 2; ++which) computing[which] = bench::median(latency[which]);
   PMPI_Bcast(computing, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   for (int round = 0; round < rounds; ++round) {
     for (int which = 0; which < 2; ++which) {
@@ -144,7 +116,7 @@ void measure(int op, int bytes, int rounds) {
   }
   if (g_rank != 0) return;
   const auto hidden = [&](int which, int t) {
-    return std::clamp(1 - (median(all[which][t]) - computing[which]) / computing[which], 0.0, 1.0);
+    return std::clamp(1 - (bench::median(all[which][t]) - computing[which]) / computing[which], 0.0, 1.0);
   };
   std::printf(
       "RESULT {\"op\": \"%s\", \"bytes\": %d, \"us\": %.3f, \"mpi_us\": %.3f, \"ratio\": %.3f, \"hidden\": %.2f, "
@@ -162,7 +134,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   find_functions(g_functions[0], RTLD_DEFAULT, "MPI_");
-  find_functions(g_functions[1], host_library(), "PMPI_");
+  find_functions(g_functions[1], bench::host_library(), "PMPI_");
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
   measure(0, 8, rounds);

@@ -20,6 +20,11 @@ enum class Collective : std::uint8_t {
   alltoall,
   alltoallv,
   alltoallw,
+  neighbor_allgather,
+  neighbor_allgatherv,
+  neighbor_alltoall,
+  neighbor_alltoallv,
+  neighbor_alltoallw,
   reduce,
   allreduce,
   reduce_scatter,
@@ -31,7 +36,11 @@ enum class Collective : std::uint8_t {
 constexpr Collective scan_kind(bool exclusive) { return exclusive ? Collective::exscan : Collective::scan; }
 // Collectives in which every rank, or the root, copies its own block and other ranks' blocks. That
 // rank is never idle.
-constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::alltoallw; }
+constexpr bool keeps_busy(Collective c) { return c >= Collective::gather && c <= Collective::neighbor_alltoallw; }
+// Collectives in which ranks exchange data with their neighbours alone (neighborhood.hpp).
+constexpr bool is_neighborhood(Collective c) {
+  return c >= Collective::neighbor_allgather && c <= Collective::neighbor_alltoallw;
+}
 // Collectives in which many ranks send to one.
 constexpr bool goes_to_root(Collective c) {
   return c == Collective::gather || c == Collective::gatherv || c == Collective::reduce;
@@ -45,17 +54,35 @@ constexpr bool waits_for_all(Collective c) {
 // Collectives in which a rank does not wait for others as long as there is room for its data. It
 // may be many calls ahead of a rank that has not come yet.
 constexpr bool runs_ahead(Collective c) {
-  return c == Collective::bcast || c == Collective::scatter || c == Collective::scatterv || goes_to_root(c);
+  return c == Collective::bcast || c == Collective::scatter || c == Collective::scatterv || goes_to_root(c) ||
+         is_neighborhood(c);
 }
 // Collectives in which the sender alone may know the length of a message. Receivers may have
 // declared more.
 constexpr bool lengths_are_senders(Collective c) { return c == Collective::gatherv || c == Collective::scatterv; }
 inline constexpr int kCollectives = static_cast<int>(Collective::count_);
-inline constexpr const char* kCollectiveNames[kCollectives] = {
-    "barrier",   "bcast",     "gather",     "gatherv",        "scatter",
-    "scatterv",  "allgather", "allgatherv", "alltoall",       "alltoallv",
-    "alltoallw", "reduce",    "allreduce",  "reduce_scatter", "reduce_scatter_block",
-    "scan",      "exscan"};
+inline constexpr const char* kCollectiveNames[kCollectives] = {"barrier",
+                                                               "bcast",
+                                                               "gather",
+                                                               "gatherv",
+                                                               "scatter",
+                                                               "scatterv",
+                                                               "allgather",
+                                                               "allgatherv",
+                                                               "alltoall",
+                                                               "alltoallv",
+                                                               "alltoallw",
+                                                               "neighbor_allgather",
+                                                               "neighbor_allgatherv",
+                                                               "neighbor_alltoall",
+                                                               "neighbor_alltoallv",
+                                                               "neighbor_alltoallw",
+                                                               "reduce",
+                                                               "allreduce",
+                                                               "reduce_scatter",
+                                                               "reduce_scatter_block",
+                                                               "scan",
+                                                               "exscan"};
 
 // A collective's name in MPI, such as "MPI_Reduce_scatter". The name of an unknown one is "MPI_?".
 struct MpiName {
@@ -76,6 +103,8 @@ inline Collective collective_named(const char* name) {
 // The collectives that this build serves itself, as a bit set by Collective.
 inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;
 
+inline constexpr std::uint32_t kNeighborhoods = std::uint32_t{0x1f} << static_cast<int>(Collective::neighbor_allgather);
+static_assert(is_neighborhood(Collective::neighbor_alltoallw) && !is_neighborhood(Collective::reduce));
 inline constexpr std::uint32_t kReductions = kNativeCollectives & ~((1u << static_cast<int>(Collective::reduce)) - 1);
 
 // What carried a call.

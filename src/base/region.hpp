@@ -189,4 +189,19 @@ struct Blocks {
   }
 };
 
+// What a rank sends in several messages: a block in each, or the same data in all.
+class SentBlocks {
+ public:
+  SentBlocks(const Blocks& blocks) : blocks_(blocks) {}              // NOLINT: either is what it sends
+  SentBlocks(const Region& region) : same_(region), alike_(true) {}  // NOLINT
+  [[nodiscard]] bool alike() const { return alike_; }
+  [[nodiscard]] Region at(int message) const { return alike_ ? same_ : blocks_.at(message); }
+  [[nodiscard]] const Blocks& blocks() const { return blocks_; }  // unless alike()
+
+ private:
+  Blocks blocks_{};
+  Region same_{};
+  bool alike_ = false;
+};
+
 }  // namespace stretto

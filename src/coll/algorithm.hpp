@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/collective.hpp"
+#include "base/neighborhood.hpp"
 #include "coll/shape/group.hpp"
 #include "coll/shape/parts.hpp"
 #include "sched/builder.hpp"
@@ -94,6 +95,19 @@ struct Problem {
   const std::uint64_t* begins = nullptr;
   // Alltoallv: `begins` has the parts received, this has the parts sent.
   const std::uint64_t* sent_begins = nullptr;
+  // Neighbourhood collectives: `begins` has a part for each source, `sent_begins` one for each
+  // destination. In an allgather all destinations get the one part sent.
+  const Neighborhood* neighborhood = nullptr;
+
+  [[nodiscard]] int parts() const { return neighborhood == nullptr ? size : neighborhood->sources(); }
+  [[nodiscard]] int sent_parts() const {
+    if (neighborhood == nullptr) return size;
+    return sends_alike() ? 1 : neighborhood->destinations();
+  }
+  // Whether all neighbours get the same data.
+  [[nodiscard]] bool sends_alike() const {
+    return collective == Collective::neighbor_allgather || collective == Collective::neighbor_allgatherv;
+  }
 };
 
 // How long this rank's buffers are, in units: what a binding must have behind them.
@@ -105,6 +119,8 @@ Extent extent(const Problem& problem);
 // The schedule of problem.rank. The time it takes grows with its own steps only. It needs no table
 // of ranks but what the problem brings.
 Schedule build(Builder& builder, const Algorithm& algorithm, const Problem& problem, const Parameters& parameters);
+// The same for a neighbourhood collective (neighbors.cpp).
+Schedule build_neighbors(Builder& builder, const Problem& problem);
 // The problem as a call on a group of all ranks, and that call in segments; for compositions.
 Call whole_call(Builder& builder, const Problem& problem, const Parameters& parameters);
 void emit_segments(Builder& builder, const Algorithm& algorithm, const Call& call);

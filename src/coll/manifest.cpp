@@ -89,6 +89,9 @@ Collective regular_form(Collective collective) {
     case Collective::allgatherv: return Collective::allgather;
     case Collective::alltoallv:
     case Collective::alltoallw: return Collective::alltoall;
+    case Collective::neighbor_allgatherv: return Collective::neighbor_allgather;
+    case Collective::neighbor_alltoallv:
+    case Collective::neighbor_alltoallw: return Collective::neighbor_alltoall;
     case Collective::reduce_scatter_block: return Collective::reduce_scatter;
     default: return collective;
   }

@@ -37,6 +37,7 @@ void comm_obey(Comm& comm, select::ShmRules&& rules) { comm.rules = std::move(ru
 const select::ShmRules& comm_rules(const Comm& comm) { return comm.rules; }
 
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
+void comm_set_neighborhood(Comm& comm, const Neighborhood& neighborhood) { comm.neighborhood = &neighborhood; }
 bool comm_is_crowded(const Comm& comm) { return comm.crowded; }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
 int comm_size(const Comm& comm) { return comm.team->size(); }
@@ -161,6 +162,11 @@ Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& re
       descriptor_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{}, kNoRoot,
                     good),
       [&](shm::Call& call) { coll_shm::alltoall(call, send, receive, in_place, good); });
+}
+
+Outcome neighbors(Comm& comm, Collective as, const SentBlocks& send, const Blocks& receive, bool good) {
+  return call_as(comm, as, descriptor_of(Region{}, kNoRoot, good),
+                 [&](shm::Call& call) { coll_shm::neighbors(call, *comm.neighborhood, send, receive, good); });
 }
 
 Outcome reduce(Comm& comm, const KernelArgs& vector, const KernelOp& reduction, int root) {

@@ -15,6 +15,7 @@
 #include "base/bootstrap.hpp"
 #include "base/collective.hpp"
 #include "base/mistake.hpp"
+#include "base/neighborhood.hpp"
 #include "base/region.hpp"
 #include "base/status.hpp"
 #include "coll/shm/arguments.hpp"
@@ -112,6 +113,8 @@ coll_shm::Members comm_members(const Comm& comm);
 // STRETTO_REPRODUCIBLE=rank: reductions whose result depends on the order combine from left to
 // right. All members must call it, or none, before the first call.
 void comm_keep_order(Comm& comm);
+// This rank's neighbours, for neighbourhood collectives. `neighborhood` must stay.
+void comm_set_neighborhood(Comm& comm, const Neighborhood& neighborhood);
 // Whether there are fewer processors than ranks that may run. The same on all members.
 bool comm_is_crowded(const Comm& comm);
 int comm_rank(const Comm& comm);
@@ -157,6 +160,10 @@ Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& r
 
 // With `in_place` the rank sends the blocks of `receive`.
 Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
+
+// Neighbourhood collectives: a block for each neighbour, numbered as the communicator's
+// Neighborhood says.
+Outcome neighbors(Comm& comm, Collective as, const SentBlocks& send, const Blocks& receive, bool good);
 
 // Reductions by kernels. Lengths are the same on all ranks. `begins` has size + 1 byte offsets, at
 // which the parts of the ranks begin and end.

@@ -44,7 +44,7 @@ struct LengthWords {
 
 // Calls whose blocks differ in length have no length to tell.
 bool has_length(Collective c) {
-  return c != Collective::barrier && c != Collective::alltoallv && c != Collective::alltoallw;
+  return c != Collective::barrier && c != Collective::alltoallv && c != Collective::alltoallw && !is_neighborhood(c);
 }
 
 const char* rule(Difference what) {

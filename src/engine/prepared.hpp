@@ -91,6 +91,8 @@ Outcome scatter(Prepared& p, Collective as, const Blocks& send, const Region& re
 Outcome allgather(Prepared& p, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good);
 Outcome alltoall(Prepared& p, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good);
 
+Outcome neighbors(Prepared& p, Collective as, const SentBlocks& send, const Blocks& receive, bool good);
+
 Outcome reduce(Prepared& p, const KernelArgs& vector, const KernelOp& reduction, int root);
 Outcome allreduce(Prepared& p, const KernelArgs& vector, const KernelOp& reduction);
 Outcome reduce_scatter(Prepared& p, Collective as, const KernelArgs& vector, const KernelOp& reduction,

@@ -40,7 +40,8 @@ struct Comm {
   bool crowded = false;     // fewer processors than ranks that may run
   bool types_told = false;  // the user has been warned of datatypes that do not match
   select::ShmRules rules;   // which algorithms they name
-  Comm* next = nullptr;     // in Process::active, later in leaving
+  const Neighborhood* neighborhood = nullptr;
+  Comm* next = nullptr;  // in Process::active, later in leaving
 };
 
 // Peers' segments, by identity. A used segment stays attached as long as the process lives, for

@@ -144,6 +144,24 @@ Outcome alltoall(Prepared& p, Collective as, const Blocks& send, const Blocks& r
   return ready(p);
 }
 
+// Ranks have different numbers of neighbours, so they know no common length.
+Outcome neighbors(Prepared& p, Collective as, const SentBlocks& send, const Blocks& receive, bool) {
+  const Choice choice = p.scheduler.choose(as, 0);
+  if (!chosen(p, as, choice)) return left_to(choice.backend);
+  coll::Problem& problem = p.call.problem;
+  const int parts = problem.parts(), sent_parts = problem.sent_parts();
+  if (!p.begins.fill(parts, [&](int k) { return receive.at(k).bytes(); }) ||
+      !p.sent_begins.fill(sent_parts, [&](int k) { return send.at(k).bytes(); }))
+    return outcome_of(Status::no_memory);
+  problem.begins = p.begins.get();
+  problem.sent_begins = p.sent_begins.get();
+  p.call.send = send.alike() ? p.source.from(send.at(0), p.sent_begins.length(0))
+                             : p.source.from(send.blocks(), p.sent_begins.get(), sent_parts);
+  // What nobody fills stays as it is.
+  p.call.receive = p.target.to(receive, p.begins.get(), parts, 0, problem.neighborhood->lacks_sources() ? parts : 0);
+  return ready(p);
+}
+
 // ---- Blocking calls ----
 
 Outcome barrier(Scheduler& scheduler) {
@@ -173,6 +191,10 @@ Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const 
                  bool good) {
   Prepared p(scheduler);
   return p.run(alltoall(p, as, send, receive, in_place, good));
+}
+Outcome neighbors(Scheduler& scheduler, Collective as, const SentBlocks& send, const Blocks& receive, bool good) {
+  Prepared p(scheduler);
+  return p.run(neighbors(p, as, send, receive, good));
 }
 
 }  // namespace stretto::engine

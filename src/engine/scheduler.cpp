@@ -33,9 +33,9 @@ Shape shape_of(const Scheduled& call, const select::Choice& by) {
   return {p.collective, p.in_place, p.commutative, p.in_order, p.root, p.count, call.unit_bytes, by};
 }
 
-bool keep(Array<std::uint64_t>& kept, const std::uint64_t* begins, int size) {
+bool keep(Array<std::uint64_t>& kept, const std::uint64_t* begins, int parts) {
   kept.clear();
-  const auto count = static_cast<std::size_t>(begins ? size + 1 : 0);
+  const auto count = static_cast<std::size_t>(begins ? parts + 1 : 0);
   if (!kept.resize(count, 0)) return false;
   if (count != 0) std::memcpy(kept.data(), begins, count * sizeof *begins);
   return true;
@@ -181,8 +181,8 @@ bool Scheduler::build(CachedProgram& entry, const Scheduled& call, const select:
   const coll::Problem& problem = call.problem;
   entry.last_call = 0;
   entry.shape = shape_of(call, by);
-  return keep(entry.begins, problem.begins, problem.size) &&
-         keep(entry.sent_begins, problem.sent_begins, problem.size) &&
+  return keep(entry.begins, problem.begins, problem.parts()) &&
+         keep(entry.sent_begins, problem.sent_begins, problem.sent_parts()) &&
          entry.program.prepare(
              select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes, problem),
              call.unit_bytes) &&
@@ -219,6 +219,7 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
   problem.size = size();
   problem.rank = rank_;
   problem.root = root;
+  if (is_neighborhood(as)) problem.neighborhood = neighborhood_;
   return problem;
 }
 
@@ -238,6 +239,10 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
     if (said.selection == choice.selection && said.as == as) return;
   }
   said_.push({choice.selection, as});
+  if (is_neighborhood(as) && choice.backend == select::Backend::schedule) {
+    return log_explain("%s, %d ranks: ours, a message for each neighbour; not measured, asked for",
+                       kCollectiveNames[static_cast<int>(as)], size());
+  }
   log_explain("%s of %llu bytes, %d ranks: %s", kCollectiveNames[static_cast<int>(as)],
               static_cast<unsigned long long>(bytes), size(), selector_.words(choice).text);
 }

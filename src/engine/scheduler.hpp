@@ -85,6 +85,8 @@ class Scheduler {
   // Whether a reduction must combine from left to right in rank order. `rounds`: its
   // result depends on the order.
   [[nodiscard]] bool in_order(bool rounds) const { return rounds && selector_.keeps_order(); }
+  // This rank's neighbours, for neighbourhood collectives. `neighborhood` must stay.
+  void set_neighborhood(const Neighborhood& neighborhood) { neighborhood_ = &neighborhood; }
   // From now on rank 0 says how calls go, once for each collective and selection.
   void explain() { explains_ = rank_ == 0; }
   // What `watch` points to must stay.
@@ -124,6 +126,7 @@ class Scheduler {
 
   int rank_ = 0;
   select::Selector selector_;
+  const Neighborhood* neighborhood_ = nullptr;
   bool explains_ = false;
   struct Said {
     const select::Selection* selection;
@@ -163,6 +166,8 @@ Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const
                   bool good);
 Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const Blocks& receive, bool in_place,
                  bool good);
+
+Outcome neighbors(Scheduler& scheduler, Collective as, const SentBlocks& send, const Blocks& receive, bool good);
 
 Outcome reduce(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction, int root);
 Outcome allreduce(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction);

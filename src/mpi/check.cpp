@@ -34,6 +34,7 @@ void discard(Call& call) {
     if (snapshot->layouts[r]->size != 0) layout_release(snapshot->layouts[r]);
   }
   std::free(snapshot->layouts);
+  std::free(snapshot->arrays);
   std::free(snapshot->before);
   std::free(snapshot->ours);
   std::free(snapshot);
@@ -100,18 +101,32 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, MPI_Datatype type,
 
 // The layouts of blocks without data are not held.
 void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype* types, bool staged) {
-  const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(Layout*);
-  auto** const layouts = ranks != 0 && !staged ? static_cast<const Layout**>(std::malloc(bytes)) : nullptr;
-  if (layouts == nullptr) return check_begin(call, {}, 0, host().constants.datatype_null, ranks != 0);
+  const auto count = static_cast<std::size_t>(ranks);
+  const bool some = ranks != 0 && !staged;
+  auto** const layouts = some ? static_cast<const Layout**>(std::malloc(count * sizeof(Layout*))) : nullptr;
+  auto* const arrays = some ? static_cast<std::int64_t*>(std::malloc(2 * count * sizeof(std::int64_t))) : nullptr;
+  if (layouts == nullptr || arrays == nullptr) {
+    std::free(layouts);
+    std::free(arrays);
+    return check_begin(call, {}, 0, host().constants.datatype_null, ranks != 0);
+  }
   auto* const memory = std::malloc(sizeof(Snapshot));
   if (memory == nullptr) std::abort();  // as above
   call.snapshot = new (memory) Snapshot{blocks, ranks};
   for (int r = 0; r < ranks; r++) {
     layouts[r] = blocks.layouts[r];
     if (layouts[r]->size != 0) layouts[r] = layout_acquire(types[r]);
+    const Region region = blocks.at(r);
+    arrays[r] = static_cast<std::int64_t>(region.count);
+    arrays[count + static_cast<std::size_t>(r)] = static_cast<std::int64_t>(
+        reinterpret_cast<std::uintptr_t>(region.base) - reinterpret_cast<std::uintptr_t>(blocks.base));
   }
   call.snapshot->layouts = layouts;
+  call.snapshot->arrays = arrays;
   call.snapshot->blocks.layouts = layouts;
+  call.snapshot->blocks.counts = arrays;
+  call.snapshot->blocks.displs = arrays + ranks;
+  call.snapshot->blocks.wide = true;
   save(*call.snapshot);
 }
 

@@ -24,7 +24,10 @@ struct Snapshot {
   bool lost = false;  // the old data cannot be put back: only the host may touch them, or there is no memory
   char* before = nullptr;
   char* ours = nullptr;
-  const Layout** layouts = nullptr;  // our copy of the layouts, if each block has its own
+  // If each block has a layout of its own: our copies of the layouts, and of counts and
+  // displacements, which may end with the call.
+  const Layout** layouts = nullptr;
+  std::int64_t* arrays = nullptr;
   enum class Compare : std::uint8_t { bytes, numbers, nothing } compare = Compare::bytes;
   reduce::Type numbers{};  // the type of the numbers, for Compare::numbers
   bool product = false;    // `tolerance` is a factor of the result, otherwise an absolute difference

@@ -116,7 +116,7 @@ bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_t
     const State& state = *call.state;
     Arguments arguments;
     const int to = valid_root(arguments, root, state);
-    const Extents extents = state.rank == to ? regular(arguments, receive_count, state) : Extents{};
+    const Extents extents = state.rank == to ? regular(arguments, receive_count, state.size) : Extents{};
     return serve_gather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
   });
 }
@@ -129,7 +129,7 @@ bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_
     const State& state = *call.state;
     Arguments arguments;
     const int to = valid_root(arguments, root, state);
-    const Extents extents = state.rank == to ? irregular(arguments, counts, displs, state) : Extents{};
+    const Extents extents = state.rank == to ? irregular(arguments, counts, displs, state.size) : Extents{};
     return serve_gather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
   });
 }
@@ -141,7 +141,7 @@ bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_
     const State& state = *call.state;
     Arguments arguments;
     const int from = valid_root(arguments, root, state);
-    const Extents extents = state.rank == from ? regular(arguments, send_count, state) : Extents{};
+    const Extents extents = state.rank == from ? regular(arguments, send_count, state.size) : Extents{};
     return serve_scatter(route, call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
   });
 }
@@ -154,7 +154,7 @@ bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle s
     const State& state = *call.state;
     Arguments arguments;
     const int from = valid_root(arguments, root, state);
-    const Extents extents = state.rank == from ? irregular(arguments, counts, displs, state) : Extents{};
+    const Extents extents = state.rank == from ? irregular(arguments, counts, displs, state.size) : Extents{};
     return serve_scatter(route, call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
   });
 }
@@ -164,7 +164,7 @@ bool allgather(Call& call, const void* send, std::int64_t send_count, Handle sen
   send == MPI_IN_PLACE ? call_sized(-1, receive_count, receive_type) : call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
-    const Extents extents = regular(arguments, receive_count, *call.state);
+    const Extents extents = regular(arguments, receive_count, call.state->size);
     return serve_allgather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type);
   });
 }
@@ -175,7 +175,7 @@ bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle se
                        : call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
-    const Extents extents = irregular(arguments, counts, displs, *call.state);
+    const Extents extents = irregular(arguments, counts, displs, call.state->size);
     return serve_allgather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type);
   });
 }

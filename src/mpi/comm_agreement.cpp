@@ -8,6 +8,7 @@
 #include "engine/engine.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/neighborhood.hpp"
 #include "mpi/nonblocking.hpp"
 #include "mpi/process.hpp"
 #include "mpi/schedules.hpp"
@@ -76,13 +77,14 @@ int first_elsewhere(const int* ranks, int size) {
 void serve_by_engine(State& state, const int* ranks) {
   const int elsewhere = first_elsewhere(ranks, state.size);
   if (elsewhere >= 0) return decline(state, engine::kOnSeveralNodes, elsewhere);
-  const std::uint32_t wanted = options().wanted() & kNativeCollectives;
+  const std::uint32_t wanted = options().wanted() & kNativeCollectives & ~unable_on(state);
   const bool may_be_on_several_nodes = ranks == nullptr && (!world().agreed || world().several_nodes);
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes, may_be_on_several_nodes};
   engine::Decline why;
   state.engine = engine::comm_create(process(), bootstrap, wanted, why);
   if (state.engine == nullptr) return decline(state, why.reason, why.rank);
   state.served = engine::comm_collectives(*state.engine);
+  if (state.neighborhood != nullptr) engine::comm_set_neighborhood(*state.engine, *state.neighborhood);
   if (state.reproducible == ReproducibleChoice::rank) engine::comm_keep_order(*state.engine);
 }
 
@@ -91,6 +93,7 @@ void decide_together(State& state) {
     return decline(state, "members of several MPI_COMM_WORLDs");
   NonblockingChoice nonblocking{};
   if (!agree_on_options(state, nonblocking)) return;
+  state.neighborhood = neighborhood_create(state);
   int* const ranks = world().agreed && job() != nullptr ? world_ranks(state.handle, state.size) : nullptr;
   serve_by_engine(state, ranks);
   if (state.engine != nullptr) state.nonblocking = nonblocking_create(state, nonblocking, process());

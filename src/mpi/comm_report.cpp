@@ -7,6 +7,7 @@
 #include "coll/shm/manifest.hpp"
 #include "mpi/comm_agreement.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/neighborhood.hpp"
 #include "mpi/schedules.hpp"
 #include "select/shm_rules.hpp"
 
@@ -107,7 +108,7 @@ void explain(const State& state) {
   const std::uint32_t ruled = state.schedules != nullptr ? schedules_scheduler(*state.schedules).selector().ruled() : 0;
   say("by schedule, or at some lengths by the MPI", state.scheduled & ~ruled, "");
   say("as rules say", state.scheduled & ruled, "");
-  say("by the MPI", kNativeCollectives & ~(state.served | state.scheduled),
+  say("by the MPI", kNativeCollectives & ~(state.served | state.scheduled | unable_on(state)),
       state.reason != nullptr ? state.reason : "as options say");
 }
 

@@ -10,6 +10,7 @@
 #include "mpi/comm_agreement.hpp"
 #include "mpi/freeing.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/neighborhood.hpp"
 #include "mpi/nonblocking.hpp"
 #include "mpi/process.hpp"
 #include "mpi/schedules.hpp"
@@ -64,6 +65,7 @@ int on_delete(MPI_Comm, int, void* value, void*) {
   if (state->engine != nullptr) engine::comm_free(state->engine);
   schedules_free(state->schedules);
   nonblocking_free(state->nonblocking);
+  neighborhood_free(state->neighborhood);
   std::free(state);
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) process_leave();
   return MPI_SUCCESS;

@@ -41,12 +41,13 @@ struct State {
   std::uint32_t served = 0;        // what the engine serves: a bit for each Collective
   std::uint32_t scheduled = 0;     // what schedules serve. What is in neither goes to the host
   Schedules* schedules = nullptr;
-  Nonblocking* nonblocking = nullptr;  // null: the host serves calls with requests
-  int check = 0;                       // STRETTO_CHECK as agreed
-  ReproducibleChoice reproducible{};   // of all members; mpi: the host serves what depends on the order
-  bool agreed = false;                 // the members have agreed what serves it; until then the host does
-  std::uint32_t calls = 0;             // collectives that have ended before the agreement
-  std::uint32_t calls_of_all = 0;      // those of them in which every rank waits for all others
+  Nonblocking* nonblocking = nullptr;    // null: the host serves calls with requests
+  Neighborhood* neighborhood = nullptr;  // null: the communicator has no topology
+  int check = 0;                         // STRETTO_CHECK as agreed
+  ReproducibleChoice reproducible{};     // of all members; mpi: the host serves what depends on the order
+  bool agreed = false;                   // the members have agreed what serves it; until then the host does
+  std::uint32_t calls = 0;               // collectives that have ended before the agreement
+  std::uint32_t calls_of_all = 0;        // those of them in which every rank waits for all others
   MPI_Comm handle{};
   int rank = 0;
   int size = 0;

@@ -168,6 +168,18 @@ bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displ
 // The arrays of types hold the host's handles.
 bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types,
                void* receive, Array receive_counts, Array receive_displs, const void* receive_types, Handle comm);
+bool neighbor_allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+                        std::int64_t receive_count, Handle receive_type, Handle comm);
+bool neighbor_allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+                         Array counts, Array displs, Handle receive_type, Handle comm);
+bool neighbor_alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+                       std::int64_t receive_count, Handle receive_type, Handle comm);
+bool neighbor_alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type,
+                        void* receive, Array receive_counts, Array receive_displs, Handle receive_type, Handle comm);
+// Displacements are MPI_Aint in both count families.
+bool neighbor_alltoallw(Call& call, const void* send, Array send_counts, const void* send_displs,
+                        const void* send_types, void* receive, Array receive_counts, const void* receive_displs,
+                        const void* receive_types, Handle comm);
 bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root,
             Handle comm);
 bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
@@ -192,6 +204,9 @@ void window_made();
 // The program makes one communicator of the members of two, which may be of several worlds
 // (world_ranks.hpp).
 void worlds_meet();
+// How many neighbours this rank has in a communicator of the host: none without a topology. It sets
+// nothing if the host is not known.
+void neighborhood_count(Handle comm, int* sources, int* destinations);
 // MPI_Comm_free and MPI_Comm_disconnect. `comm` points to the handle.
 int comm_free(void* comm);
 int comm_disconnect(void* comm);

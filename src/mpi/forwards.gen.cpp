@@ -975,11 +975,21 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_allgather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_allgather, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgather, ineighbor_allgather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgather, ineighbor_allgather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -987,11 +997,21 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_allgatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_allgatherv, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -999,11 +1019,21 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_alltoall_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_alltoall, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoall, ineighbor_alltoall_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoall, ineighbor_alltoall_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -1011,11 +1041,21 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_alltoallv_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_alltoallv, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
@@ -1278,66 +1318,6 @@ STRETTO_EXPORT int MPI_Mrecv(void* buf, int count, Handle datatype, void* messag
 }
 STRETTO_EXPORT int PMPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
   return forward<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
-}
-
-namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_touched(const void*, int, Handle, void*, int, Handle, Handle) {
-  Touched().everything();
-}
-}  // namespace
-STRETTO_EXPORT int MPI_Neighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
-  return forward_mpi<Entry::neighbor_allgather, neighbor_allgather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-}
-STRETTO_EXPORT int PMPI_Neighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
-  return forward<Entry::neighbor_allgather, neighbor_allgather_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-}
-
-namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_touched(const void*, int, Handle, void*, const int*, const int*, Handle, Handle) {
-  Touched().everything();
-}
-}  // namespace
-STRETTO_EXPORT int MPI_Neighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
-  return forward_mpi<Entry::neighbor_allgatherv, neighbor_allgatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
-}
-STRETTO_EXPORT int PMPI_Neighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
-  return forward<Entry::neighbor_allgatherv, neighbor_allgatherv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
-}
-
-namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_touched(const void*, int, Handle, void*, int, Handle, Handle) {
-  Touched().everything();
-}
-}  // namespace
-STRETTO_EXPORT int MPI_Neighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
-  return forward_mpi<Entry::neighbor_alltoall, neighbor_alltoall_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-}
-STRETTO_EXPORT int PMPI_Neighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
-  return forward<Entry::neighbor_alltoall, neighbor_alltoall_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-}
-
-namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_touched(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle) {
-  Touched().everything();
-}
-}  // namespace
-STRETTO_EXPORT int MPI_Neighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
-  return forward_mpi<Entry::neighbor_alltoallv, neighbor_alltoallv_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
-}
-STRETTO_EXPORT int PMPI_Neighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
-  return forward<Entry::neighbor_alltoallv, neighbor_alltoallv_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
-}
-
-namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_touched(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle) {
-  Touched().everything();
-}
-}  // namespace
-STRETTO_EXPORT int MPI_Neighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
-  return forward_mpi<Entry::neighbor_alltoallw, neighbor_alltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
-}
-STRETTO_EXPORT int PMPI_Neighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
-  return forward<Entry::neighbor_alltoallw, neighbor_alltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 
 STRETTO_EXPORT int MPI_Op_free(void* op) {
@@ -2810,11 +2790,21 @@ namespace {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, void*)>(host_entry(Entry::ineighbor_allgather))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_allgather_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_allgather_c, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -2827,11 +2817,21 @@ namespace {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, void*)>(host_entry(Entry::ineighbor_alltoall))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_alltoall_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_alltoall_c, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -3075,40 +3075,6 @@ STRETTO_EXPORT int MPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, v
 }
 STRETTO_EXPORT int PMPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
   return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
-}
-
-namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_c_touched(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle) {
-  Touched().everything();
-}
-}  // namespace
-namespace {
-[[gnu::cold, gnu::noinline]] int neighbor_allgather_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::neighbor_allgather))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm);
-}
-}  // namespace
-STRETTO_EXPORT int MPI_Neighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  return forward_mpi<Entry::neighbor_allgather_c, neighbor_allgather_c_touched, neighbor_allgather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-}
-STRETTO_EXPORT int PMPI_Neighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  return forward<Entry::neighbor_allgather_c, neighbor_allgather_c_touched, neighbor_allgather_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-}
-
-namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_c_touched(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle) {
-  Touched().everything();
-}
-}  // namespace
-namespace {
-[[gnu::cold, gnu::noinline]] int neighbor_alltoall_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::neighbor_alltoall))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm);
-}
-}  // namespace
-STRETTO_EXPORT int MPI_Neighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  return forward_mpi<Entry::neighbor_alltoall_c, neighbor_alltoall_c_touched, neighbor_alltoall_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
-}
-STRETTO_EXPORT int PMPI_Neighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
-  return forward<Entry::neighbor_alltoall_c, neighbor_alltoall_c_touched, neighbor_alltoall_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 
 namespace {

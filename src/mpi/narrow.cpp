@@ -39,15 +39,23 @@ int Narrow::operator()(std::int64_t count) {
   return fits ? static_cast<int>(count) : -1;
 }
 
-const int* Narrow::everywhere(const std::int64_t* wide) {
+int Narrow::neighbors(bool sources) const {
+  int counts[2] = {-1, -1};
+  neighborhood_count(comm_, &counts[0], &counts[1]);
+  return counts[sources ? 0 : 1];
+}
+
+// No array has -1 entries: their number is not known.
+const int* Narrow::array(const std::int64_t* wide, int entries) {
   if (wide == nullptr) return nullptr;
-  auto* const narrow = static_cast<int*>(std::malloc((static_cast<std::size_t>(size_) + 1) * sizeof(int)));
+  auto* const narrow =
+      entries < 0 ? nullptr : static_cast<int*>(std::malloc((static_cast<std::size_t>(entries) + 1) * sizeof(int)));
   if (narrow == nullptr) {
     fits_ = false;
     return nullptr;
   }
   arrays_[used_++] = narrow;
-  for (int r = 0; r < size_; r++) narrow[r] = (*this)(wide[r]);
+  for (int r = 0; r < entries; r++) narrow[r] = (*this)(wide[r]);
   return narrow;
 }
 

@@ -20,13 +20,18 @@ class Narrow {
   // an entry for each rank.
   int operator()(std::int64_t count);
   int at_root(std::int64_t count, int root) { return is_root(root) ? (*this)(count) : 0; }
-  const int* everywhere(const std::int64_t* wide);
+  const int* everywhere(const std::int64_t* wide) { return array(wide, size_); }
   const int* at_root(const std::int64_t* wide, int root) { return is_root(root) ? everywhere(wide) : nullptr; }
+  // Arrays with an entry for each neighbour.
+  const int* at_sources(const std::int64_t* wide) { return array(wide, neighbors(true)); }
+  const int* at_destinations(const std::int64_t* wide) { return array(wide, neighbors(false)); }
   // Returns MPI_SUCCESS, or MPI_ERR_COUNT after it has raised that on the communicator.
   int verdict();
 
  private:
   [[nodiscard]] bool is_root(int root) const;
+  [[nodiscard]] int neighbors(bool sources) const;
+  const int* array(const std::int64_t* wide, int entries);
 
   Handle comm_;
   int rank_ = 0, size_ = 0;  // of this rank, and of the group for which arrays have entries

@@ -8,6 +8,7 @@
 #include "mpi/held_handles.hpp"
 #include "mpi/late_errors.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/neighborhood.hpp"
 #include "mpi/requests.hpp"
 
 namespace stretto::mpi {
@@ -23,7 +24,8 @@ constexpr transport::Transport kNowhere = {
     [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
 
 // Types of their own for each block are left to the host.
-constexpr std::uint32_t kServed = kNativeCollectives & ~(1u << static_cast<int>(Collective::alltoallw));
+constexpr std::uint32_t kServed = kNativeCollectives & ~(1u << static_cast<int>(Collective::alltoallw) |
+                                                         1u << static_cast<int>(Collective::neighbor_alltoallw));
 
 bool is_wanted(const State& state, NonblockingChoice choice) {
   if (state.check == 3) return false;  // results would have to be compared
@@ -70,6 +72,7 @@ Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, engine::
   if (!made->scheduler.open(state.rank, placement, {}, kNowhere, engine::schedule_policy(process), std::move(selector)))
     std::abort();  // likewise
   made->scheduler.stay_apart();
+  if (neighborhood_read(state, made->neighborhood)) made->scheduler.set_neighborhood(made->neighborhood);
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
   engine::Decline why;
   engine::Comm* const team = engine::comm_create(process, bootstrap, 0, why);

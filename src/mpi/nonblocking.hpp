@@ -25,6 +25,7 @@ struct Nonblocking {
   engine::CallQueue queue;
   std::uint32_t served = 0;       // a bit for each Collective
   stretto::Array<int> everybody;  // the ranks of the members
+  Neighborhood neighborhood;      // a copy: calls may outlive the communicator
   // Guarded by the lock of requests.cpp.
   std::uint64_t users = 1;  // the communicator, and calls that have not been completed
   Nonblocking* next = nullptr;

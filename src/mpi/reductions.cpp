@@ -336,7 +336,7 @@ bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, H
   call_sized(CallSize::Counts::mean, counts, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     Arguments arguments;
-    const Extents extents = irregular(arguments, counts, counts, *call.state);
+    const Extents extents = irregular(arguments, counts, counts, call.state->size);
     (void)all_empty(arguments, extents);  // finds negative counts
     const auto count_of = [&](int rank) -> std::int64_t {
       if (!arguments.good()) return 0;
@@ -352,7 +352,7 @@ bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int6
   call_sized(-1, count, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     Arguments arguments;
-    const Extents extents = regular(arguments, count, *call.state);
+    const Extents extents = regular(arguments, count, call.state->size);
     const auto count_of = [&](int) { return static_cast<std::int64_t>(extents.count); };
     return serve_reduce_scatter(route, call, arguments, send, receive, count_of, type, op, combining);
   });

@@ -10,6 +10,7 @@
 #include "base/tuning.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/neighborhood.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/transport.hpp"
 #include "select/shm_rules.hpp"
@@ -160,10 +161,11 @@ void obey_in_memory(const State& state, int nodes) {
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process) {
   const int nodes = nodes_of(job_ranks, state.size);
   obey_in_memory(state, nodes);
+  const std::uint32_t able = ~unable_on(state);
   select::Selector selector;
-  if (!selector.start(
-          {state.size, nodes, job()->wanted, job()->scheduled, state.served, state.engine == nullptr && nodes > 1},
-          job()->rules))
+  if (!selector.start({state.size, nodes, job()->wanted & able, job()->scheduled & able, state.served,
+                       state.engine == nullptr && nodes > 1},
+                      job()->rules))
     std::abort();  // as with the memory below
   if (state.reproducible == ReproducibleChoice::rank) selector.keep_order();
   std::uint32_t open = selector.open();
@@ -177,16 +179,17 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   auto* const schedules = new (memory) Schedules;
   schedules->job_ranks = static_cast<int*>(std::memcpy(ranks, job_ranks, bytes));
   topo::Placement placement;
-  const bool able = job()->place(&placement, ranks, state.size) &&
-                    schedules->scheduler.open(state.rank, placement, job()->levels, schedules->transport.transport(),
-                                              engine::schedule_policy(process), std::move(selector));
-  schedules->number = transport_take_number(state.handle, able);
+  const bool placed = job()->place(&placement, ranks, state.size) &&
+                      schedules->scheduler.open(state.rank, placement, job()->levels, schedules->transport.transport(),
+                                                engine::schedule_policy(process), std::move(selector));
+  schedules->number = transport_take_number(state.handle, placed);
   if (schedules->number < 0) {
     schedules_free(schedules);
     return nullptr;
   }
   schedules->transport.start(ranks, schedules->number);
   join_neighbours(*schedules, state, process);
+  if (state.neighborhood != nullptr) schedules->scheduler.set_neighborhood(*state.neighborhood);
   if (nodes > 1) connect_later(*schedules, state, process);
   if (overlaps) {
     schedules->overlap.start(state, ranks, job_nodes(), schedules->transport.transport(),

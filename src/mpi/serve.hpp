@@ -156,20 +156,21 @@ inline Blocks Data::blocks(Arguments& arguments, const State& state, const void*
   return any_blocks(arguments, state, buffer, e, empty, type, direction);
 }
 
-inline Extents regular(Arguments& arguments, std::int64_t count, const State& state) {
+// Of so many blocks.
+inline Extents regular(Arguments& arguments, std::int64_t count, int blocks) {
   if (count < 0) [[unlikely]] {
     arguments.wrong(MPI_ERR_COUNT, "negative count");
     count = 0;
   }
-  return {static_cast<std::uint64_t>(count), nullptr, nullptr, false, state.size};
+  return {static_cast<std::uint64_t>(count), nullptr, nullptr, false, blocks};
 }
 
-inline Extents irregular(Arguments& arguments, const Array& counts, const Array& displs, const State& state) {
+inline Extents irregular(Arguments& arguments, const Array& counts, const Array& displs, int blocks) {
   if (counts.data == nullptr || displs.data == nullptr) [[unlikely]] {
     arguments.wrong(MPI_ERR_ARG, "null array of counts or displacements");
-    return {0, nullptr, nullptr, false, state.size};
+    return {0, nullptr, nullptr, false, blocks};
   }
-  return {0, counts.data, displs.data, counts.wide, state.size};
+  return {0, counts.data, displs.data, counts.wide, blocks};
 }
 
 // ---- Calls with a request ----

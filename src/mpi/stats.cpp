@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/neighborhood.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/stats_output.hpp"
 #include "mpi/vendor/vendor.hpp"
@@ -277,6 +278,7 @@ void alone() {
 const char* decline_reason(const State& state, Collective collective) {
   if ((state.scheduled >> static_cast<int>(collective) & 1) != 0) return nullptr;
   if (state.engine == nullptr) return state.reason;
+  if ((unable_on(state) >> static_cast<int>(collective) & 1) != 0) return "the communicator has no topology";
   return (state.served >> static_cast<int>(collective) & 1) != 0 ? nullptr : "left to the MPI by an option";
 }
 

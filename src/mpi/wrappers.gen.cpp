@@ -328,6 +328,146 @@ STRETTO_EXPORT int PMPI_Alltoallw(const void* sendbuf, const int* sendcounts, co
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_touched(const void*, int, Handle, void*, int, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_allgather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_allgather_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_allgather, began};
+    if (neighbor_allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::neighbor_allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_allgather, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  return neighbor_allgather_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  return neighbor_allgather_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_touched(const void*, int, Handle, void*, const int*, const int*, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_allgatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+  using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle);
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_allgatherv_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_allgatherv, began};
+    if (neighbor_allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::neighbor_allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_allgatherv, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  }
+  return neighbor_allgatherv_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+  return neighbor_allgatherv_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_touched(const void*, int, Handle, void*, int, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoall_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_alltoall_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_alltoall, began};
+    if (neighbor_alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_alltoall, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  return neighbor_alltoall_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  return neighbor_alltoall_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_touched(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoallv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  using Host = int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle);
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_alltoallv_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_alltoallv, began};
+    if (neighbor_alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_alltoallv, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  }
+  return neighbor_alltoallv_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  return neighbor_alltoallv_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_touched(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoallw_entry(const void* caller, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  using Host = int (*)(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle);
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_alltoallw_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_alltoallw, began};
+    if (neighbor_alltoallw(call, sendbuf, Array{sendcounts, false}, sdispls, sendtypes, recvbuf, Array{recvcounts, false}, rdispls, recvtypes, comm)) [[likely]] return call.code;
+    return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_alltoallw, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  }
+  return neighbor_alltoallw_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  return neighbor_alltoallw_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void reduce_touched(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle, int root, Handle comm) {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
@@ -1080,6 +1220,204 @@ STRETTO_EXPORT int MPI_Alltoallw_c(const void* sendbuf, const std::int64_t* send
 }
 STRETTO_EXPORT int PMPI_Alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
   return alltoallw_c_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_c_touched(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+int neighbor_allgather_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::neighbor_allgather_c, caller)) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_sendcount = narrow(sendcount);
+  int const narrow_recvcount = narrow(recvcount);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::neighbor_allgather, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_allgather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_allgather_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_allgather_c, began};
+    if (neighbor_allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, neighbor_allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+  }
+  return neighbor_allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_allgather_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  return neighbor_allgather_c_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  return neighbor_allgather_c_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_c_touched(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+int neighbor_allgatherv_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::neighbor_allgatherv_c, caller)) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_sendcount = narrow(sendcount);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  const int* const narrow_displs = narrow.at_sources(displs);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle)>(host_entry(Entry::neighbor_allgatherv, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_allgatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_allgatherv_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_allgatherv_c, began};
+    if (neighbor_allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, neighbor_allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
+  }
+  return neighbor_allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_allgatherv_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  }
+  return neighbor_allgatherv_c_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  return neighbor_allgatherv_c_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_c_touched(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+int neighbor_alltoall_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::neighbor_alltoall_c, caller)) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  Narrow narrow(comm);
+  int const narrow_sendcount = narrow(sendcount);
+  int const narrow_recvcount = narrow(recvcount);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle)>(host_entry(Entry::neighbor_alltoall, caller))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcount, recvtype, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoall_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_alltoall_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_alltoall_c, began};
+    if (neighbor_alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, neighbor_alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
+  }
+  return neighbor_alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_alltoall_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(tool)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  }
+  return neighbor_alltoall_c_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  return neighbor_alltoall_c_entry(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_c_touched(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+int neighbor_alltoallv_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::neighbor_alltoallv_c, caller)) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  }
+  Narrow narrow(comm);
+  const int* const narrow_sendcounts = narrow.at_destinations(sendcounts);
+  const int* const narrow_sdispls = narrow.at_destinations(sdispls);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  const int* const narrow_rdispls = narrow.at_sources(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle)>(host_entry(Entry::neighbor_alltoallv, caller))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoallv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_alltoallv_c_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_alltoallv_c, began};
+    if (neighbor_alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm)) [[likely]] return call.code;
+    return host_done(call, neighbor_alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
+  }
+  return neighbor_alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_alltoallv_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  }
+  return neighbor_alltoallv_c_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  return neighbor_alltoallv_c_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_c_touched(const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+int neighbor_alltoallw_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  if (void* const function = host_entry_if_any(Entry::neighbor_alltoallw_c, caller)) [[likely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  }
+  Narrow narrow(comm);
+  const int* const narrow_sendcounts = narrow.at_destinations(sendcounts);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle)>(host_entry(Entry::neighbor_alltoallw, caller))(sendbuf, narrow_sendcounts, sdispls, sendtypes, recvbuf, narrow_recvcounts, rdispls, recvtypes, comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoallw_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  const std::uint64_t began = call_begins();
+  if (deferring()) [[unlikely]] neighbor_alltoallw_c_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  if (may_serve(caller)) [[likely]] {
+    Call call{Entry::neighbor_alltoallw_c, began};
+    if (neighbor_alltoallw(call, sendbuf, Array{sendcounts, true}, sdispls, sendtypes, recvbuf, Array{recvcounts, true}, rdispls, recvtypes, comm)) [[likely]] return call.code;
+    return host_done(call, neighbor_alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
+  }
+  return neighbor_alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  if (void* const tool = tool_behind(Entry::neighbor_alltoallw_c, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle)>(tool)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  }
+  return neighbor_alltoallw_c_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  return neighbor_alltoallw_c_entry(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 
 namespace {

@@ -103,6 +103,11 @@ void Arrivals::compare_call(const Entry* entries, std::size_t count, RankWaits* 
         if (e->came_ns > last->came_ns) last = e;
       }
       break;
+    case Collective::neighbor_allgather:
+    case Collective::neighbor_allgatherv:
+    case Collective::neighbor_alltoall:
+    case Collective::neighbor_alltoallv:
+    case Collective::neighbor_alltoallw: break;  // it is not known who waits for whom
     default:
       for (const Entry* e = entries; e != entries + count; ++e) wait(*e, *last, waits);
   }

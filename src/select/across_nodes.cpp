@@ -214,6 +214,7 @@ coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& h
 
 coll::Schedule schedule_of(coll::Builder& builder, const Selection& selection, const topo::Hierarchies& hierarchies,
                            const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem) {
+  if (problem.neighborhood != nullptr) return coll::build_neighbors(builder, problem);
   if (const coll::Algorithm* const flat = flat_of(selection))
     return coll::build(builder, *flat, problem, {segments_of(selection, traits, bytes), selection.k, 0});
   const topo::Hierarchy& hierarchy = levels_of(selection.over, hierarchies);

@@ -172,8 +172,8 @@ void Team::set_single_copy_from(const Tuning::SingleCopyFrom& bytes) {
   for (const Collective c : {Collective::gather, Collective::gatherv}) set(c, bytes.gather);
   for (const Collective c : {Collective::scatter, Collective::scatterv}) set(c, bytes.scatter);
   for (const Collective c : {Collective::allgather, Collective::allgatherv}) set(c, bytes.allgather);
-  for (const Collective c : {Collective::alltoall, Collective::alltoallv, Collective::alltoallw})
-    set(c, bytes.alltoall);
+  for (auto c = static_cast<int>(Collective::alltoall); c <= static_cast<int>(Collective::neighbor_alltoallw); ++c)
+    set(static_cast<Collective>(c), bytes.alltoall);
 }
 
 void Team::stop_single_copy() {

@@ -29,6 +29,13 @@ OPERATIONS = (
     "scan",
     "exscan",
 )
+NEIGHBORS = (
+    "neighbor_allgather",
+    "neighbor_allgatherv",
+    "neighbor_alltoall",
+    "neighbor_alltoallv",
+    "neighbor_alltoallw",
+)
 
 
 def calls_of_world(path: Path) -> list[dict[str, int]]:
@@ -77,9 +84,10 @@ def without_large_counts(mpi, folder: Path, names: tuple[str, ...]) -> dict[str,
 @pytest.mark.only(kind="mpich")
 def test_large_counts_on_a_host_without_them(mpi, run_mpi, build_program, tmp_path):
     """Stretto calls a host without large counts with narrow counts."""
-    path = without_large_counts(mpi, tmp_path, tuple(op.capitalize() for op in OPERATIONS[1:]))
+    every = (*OPERATIONS, *NEIGHBORS)
+    path = without_large_counts(mpi, tmp_path, tuple(op.capitalize() for op in every[1:]))
     program = build_program(mpi, "interpose_families.c", "interpose_families_c", ["-DLARGE_COUNTS"])
-    env = path | {f"STRETTO_{op.upper()}": "mpi" for op in OPERATIONS}
+    env = path | {f"STRETTO_{op.upper()}": "mpi" for op in every}
     assert run_mpi(mpi, 3, [program, "host"], env=env).ok().results() == [{"families": 4}]
     served = run_mpi(mpi, 3, [program], env=path).ok()
     assert served.results() == [{"families": 4}] and served.messages() == []
@@ -110,6 +118,9 @@ def test_every_fortran_binding_is_served_once(mpi, run_mpi, build_program, tmp_p
     twice = ("bcast", "gather", "scatter", "allgather", "allgatherv")
     expected = dict.fromkeys(OPERATIONS, 1) | dict.fromkeys(twice, 2) | {"allreduce": 5}
     assert calls_of_world(stats) == [expected] * 3
+    for rank in json.loads(stats.read_text())["per_rank"]:
+        (ring,) = (comm["collectives"]["neighbor_alltoall"] for comm in rank["freed"])
+        assert ring["calls"]["inline"] == sum(ring["calls"].values()) == 1
 
 
 @pytest.mark.few

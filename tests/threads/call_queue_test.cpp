@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls that a program does not wait for: many outstanding ones, blocking calls in between, ranks
 // that start or drive them late, and communicators that are freed while peers are behind.
-#include "engine/call_queue.hpp"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,38 +8,12 @@
 
 #include "engine/process.hpp"
 #include "reduce/reduce.hpp"
-#include "threads/job.hpp"
+#include "threads/queued.hpp"
 
 namespace stretto::test {
 namespace {
 
-using engine::CallQueue;
 using engine::Prepared;
-
-const select::Rules kNoRules;
-
-// One rank's queue on a communicator whose members share memory.
-struct Queued {
-  engine::Scheduler scheduler;
-  CallQueue queue;
-
-  void open(engine::Process& process, Group& group, int rank) {
-    const int ranks = group.size();
-    topo::Placement placement;
-    placement.start(ranks);
-    select::Selector selector;
-    ASSERT_TRUE(selector.start({.ranks = ranks, .forced = kNativeCollectives}, kNoRules));
-    const transport::Transport nowhere = {
-        nullptr, [](void*, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return false; },
-        [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
-        [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
-    ASSERT_TRUE(scheduler.open(rank, placement, {}, nowhere, engine::schedule_policy(process), std::move(selector)));
-    scheduler.stay_apart();
-    engine::Comm* const comm = make_comm(process, group, rank, nullptr, 0);
-    ASSERT_NE(comm, nullptr);
-    scheduler.join(comm, everybody(ranks).data());
-  }
-};
 
 std::int64_t value(int call, int rank, std::uint64_t i) {
   return call * 1'000'003LL + rank * 1009LL + static_cast<std::int64_t>(i);

@@ -53,8 +53,11 @@ class Parameter:
     def declaration(self, large: bool) -> str:
         return f"{self.large if large else self.small} {self.name}"
 
-    def narrowed(self) -> str:
+    def narrowed(self, by_neighbor: bool) -> str:
         """The argument for the int family, as an expression on a Narrow `narrow`."""
+        if self.counted and by_neighbor:
+            side = "destinations" if self.name.startswith("s") else "sources"
+            return f"narrow.at_{side}({self.name})"
         if self.counted:
             return f"narrow.at_root({self.name}, root)" if self.root_only else f"narrow.everywhere({self.name})"
         return f"narrow.at_root({self.name}, root)" if self.root_only else f"narrow({self.name})"

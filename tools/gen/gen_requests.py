@@ -7,9 +7,9 @@ from gen_api import Parameter
 from stretto.core.arguments import COLLECTIVES
 
 # The blocking function of ours that each of them calls.
-_BLOCKING = {name: name for name in COLLECTIVES if name != "alltoallw"}
+_BLOCKING = [name for name in COLLECTIVES if not name.endswith("alltoallw")]
 SERVED = {f"I{name}": name for name in _BLOCKING}
-PERSISTENT = {f"{name.capitalize()}_init": name for name in _BLOCKING}
+PERSISTENT = {f"{name.capitalize()}_init": name for name in _BLOCKING if not name.startswith("neighbor")}
 # They start or free a persistent request, or free what a request still needs.
 HANDLES = ("Start", "Startall", "Request_free", "Op_free", "Type_free")
 WRAPPED = (*SERVED, *PERSISTENT, *HANDLES)

@@ -44,7 +44,7 @@ def why_not(name: str) -> str | None:
     """Why a function with a buffer gets no wrapper, None if it gets one."""
     if name.startswith("T_"):
         return "buffers of MPI_T_ hold no data of messages"
-    if re.fullmatch(f"(neighbor_)?({_COLLECTIVES})_init", name.lower()):
+    if re.fullmatch(f"({_COLLECTIVES})_init", name.lower()):
         return "it touches no data: MPI_Start waits"
     return EXCEPTIONS.get(name)
 

@@ -74,6 +74,11 @@ MANIFEST = (
     Row("Alltoall"),
     Row("Alltoallv"),
     Row("Alltoallw"),
+    Row("Neighbor_allgather"),
+    Row("Neighbor_allgatherv"),
+    Row("Neighbor_alltoall"),
+    Row("Neighbor_alltoallv"),
+    Row("Neighbor_alltoallw"),
     Row("Reduce"),
     Row("Allreduce"),
     Row("Reduce_scatter"),
@@ -185,6 +190,7 @@ def touched_function(f: Function) -> list[str]:
 def large_forward(f: Function) -> list[str]:
     """The host's _c function, or its int function where there is none."""
     small = f.row.name.lower()
+    by_neighbor = small.startswith("neighbor_")
     out = ["namespace {", f"int {f.entry}_host(const void* caller, {f.declarations}) {{"]
     out.append(f"  if (void* const function = host_entry_if_any(Entry::{f.entry}, caller)) [[likely]] {{")
     out.append(f"    return reinterpret_cast<{host_type(f, True)}>(function)({f.names});")
@@ -194,7 +200,7 @@ def large_forward(f: Function) -> list[str]:
         if p.small == p.large:
             arguments.append(p.name)
             continue
-        out.append(f"  {p.small} const narrow_{p.name} = {p.narrowed()};")
+        out.append(f"  {p.small} const narrow_{p.name} = {p.narrowed(by_neighbor)};")
         arguments.append(f"narrow_{p.name}")
     out.append("  if (const int code = narrow.verdict()) return code;")
     host = f"host_entry(Entry::{small}, caller)"

@@ -40,9 +40,11 @@ std::uint64_t size(const std::string& text) {
 }
 Collective collective(const std::string& name) {
   const Collective found = collective_named(name.c_str());
-  if (found != Collective::count_) return found;
+  if (found != Collective::count_ && !is_neighborhood(found)) return found;
   std::string known;
-  for (const char* const each : kCollectiveNames) list(known, each);
+  for (const char* const each : kCollectiveNames) {
+    if (!is_neighborhood(collective_named(each))) list(known, each);
+  }
   stop("no such collective: " + name + ": one of " + known);
 }
 std::string read_file(const std::string& name) {

@@ -120,7 +120,7 @@ std::string unknown(const std::string& name) {
   const std::size_t colon = name.find(':');
   const std::string of = name.substr(0, colon);
   const Collective collective = collective_named(of.c_str());
-  if (collective == Collective::count_)
+  if (collective == Collective::count_ || is_neighborhood(collective))
     return "no such collective: " + of + ": one of " + collectives_with_algorithms();
   if (const Collective regular = coll::regular_form(collective); regular != collective) {
     return of + " goes by the algorithms of " + kCollectiveNames[static_cast<int>(regular)] +

@@ -50,6 +50,7 @@ void allreduce_by_rails(Composition& c, const Call& vector, int stripes) {
 }  // namespace
 
 bool has_form(Collective collective, Form form) {
+  if (is_neighborhood(collective)) return false;
   switch (form) {
     case Form::reduce_bcast:
     case Form::rails: return collective == Collective::allreduce;

@@ -7,6 +7,7 @@
 // It publishes poison where it should send, and drops what it should receive. So its peers fail and
 // do not hang.
 #pragma once
+#include "base/neighborhood.hpp"
 #include "base/region.hpp"
 #include "coll/shm/selection.hpp"
 #include "shm/message.hpp"
@@ -27,5 +28,8 @@ void scatter(shm::Call& call, const Blocks& send, const Region& receive, int roo
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good);
 // In place, `receive` also holds what is sent.
 void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good);
+// One block to each neighbour, and one from each.
+void neighbors(shm::Call& call, const Neighborhood& neighborhood, const SentBlocks& send, const Blocks& receive,
+               bool good);
 
 }  // namespace stretto::coll_shm

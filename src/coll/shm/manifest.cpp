@@ -49,6 +49,8 @@ constexpr Algorithm kManifest[] = {
     {Collective::scatter,         "channels",      "scatter.cpp",               kWhole,            always},
     {Collective::allgather,       "boards",        "allgather.cpp",             kWhole,            always},
     {Collective::alltoall,        "channels",      "alltoall.cpp",              kWhole,            always},
+    {Collective::neighbor_allgather, "channels",   "neighbors.cpp",             kWhole,            always},
+    {Collective::neighbor_alltoall, "channels",    "neighbors.cpp",             kWhole,            always},
     {Collective::reduce,          "root",          "reduce_root.hpp",           kWhole,            reduces<kWhole>},
     {Collective::reduce,          "slices",        "reduce_slices.hpp",         kSlices,           reduces<kSlices>},
     {Collective::reduce,          "tiers",         "reduce_tiers.hpp",          kTiers,            reduces<kTiers>},

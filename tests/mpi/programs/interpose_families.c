@@ -15,6 +15,8 @@ static void ours(const char* what) { CHECK(path_is_ours(last_path()) == !by_host
 // `last`.
 static int sum_of(int i, int last) { return 100 * last * (last - 1) / 2 + last * i; }
 
+static MPI_Comm ring;  // a periodic grid of one dimension
+
 #define ALL_TO_ALL(function, P, C, COUNT, DISPL)                                                                       \
   static void function##_all_to_all(void) {                                                                            \
     int mine[MOST], all[MOST];                                                                                         \
@@ -37,6 +39,32 @@ static int sum_of(int i, int last) { return 100 * last * (last - 1) / 2 + last *
           "alltoallw");                                                                                                \
     ours(#P "Alltoallw" #C);                                                                                           \
     for (int r = 0; r < size; r++) CHECK(all[r] == 100 * r + rank, "alltoallw");                                       \
+  }
+
+#define NEIGHBORS(function, P, C, COUNT, DISPL)                                                                        \
+  static void function##_neighbors(void) {                                                                             \
+    const int below = 100 * ((rank + size - 1) % size), above = 100 * ((rank + 1) % size);                             \
+    int mine[2] = {100 * rank, 100 * rank + 1}, all[2];                                                                \
+    const COUNT counts[2] = {1, 1};                                                                                    \
+    const DISPL displs[2] = {0, 1}, crossed[2] = {1, 0};                                                               \
+    const MPI_Aint places[2] = {0, 4};                                                                                 \
+    MPI_Datatype types[2] = {MPI_INT, MPI_INT};                                                                        \
+    CHECK(P##Neighbor_allgather##C(mine, 1, MPI_INT, all, 1, MPI_INT, ring) == MPI_SUCCESS, "");                       \
+    ours(#P "Neighbor_allgather" #C);                                                                                  \
+    CHECK(all[0] == below && all[1] == above, "neighbor_allgather");                                                   \
+    CHECK(P##Neighbor_allgatherv##C(mine, 1, MPI_INT, all, counts, crossed, MPI_INT, ring) == MPI_SUCCESS, "");        \
+    ours(#P "Neighbor_allgatherv" #C);                                                                                 \
+    CHECK(all[1] == below && all[0] == above, "neighbor_allgatherv");                                                  \
+    CHECK(P##Neighbor_alltoall##C(mine, 1, MPI_INT, all, 1, MPI_INT, ring) == MPI_SUCCESS, "");                        \
+    ours(#P "Neighbor_alltoall" #C);                                                                                   \
+    CHECK(all[0] == below + 1 && all[1] == above, "neighbor_alltoall");                                                \
+    CHECK(P##Neighbor_alltoallv##C(mine, counts, displs, MPI_INT, all, counts, crossed, MPI_INT, ring) == MPI_SUCCESS, \
+          "");                                                                                                         \
+    ours(#P "Neighbor_alltoallv" #C);                                                                                  \
+    CHECK(all[1] == below + 1 && all[0] == above, "neighbor_alltoallv");                                               \
+    CHECK(P##Neighbor_alltoallw##C(mine, counts, places, types, all, counts, places, types, ring) == MPI_SUCCESS, ""); \
+    ours(#P "Neighbor_alltoallw" #C);                                                                                  \
+    CHECK(all[0] == below + 1 && all[1] == above, "neighbor_alltoallw");                                               \
   }
 
 #define REDUCTIONS(function, P, C, COUNT)                                                                  \
@@ -110,6 +138,7 @@ static int sum_of(int i, int last) { return 100 * last * (last - 1) / 2 + last *
     ours(#P "Allgatherv" #C);                                                                                        \
     blocks(all, #P "Allgatherv" #C);                                                                                 \
     function##_all_to_all();                                                                                         \
+    function##_neighbors();                                                                                          \
     function##_reductions(root);                                                                                     \
   }
 
@@ -122,6 +151,7 @@ static void blocks(const int* all, const char* what) {
 
 #define WHOLE_FAMILY(function, P, C, COUNT, DISPL) \
   ALL_TO_ALL(function, P, C, COUNT, DISPL)         \
+  NEIGHBORS(function, P, C, COUNT, DISPL)          \
   REDUCTIONS(function, P, C, COUNT)                \
   FAMILY(function, P, C, COUNT, DISPL)
 
@@ -136,6 +166,8 @@ int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_SINGLE);
   rank = world_rank, size = world_size;
   by_host = argc > 1 && !strcmp(argv[1], "host");
+  const int periodic = 1;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
   int families = 2;
   family_mpi(0);
   family_pmpi(size - 1);
@@ -144,6 +176,7 @@ int main(int argc, char** argv) {
   family_pmpi_c(0);
   families = 4;
 #endif
+  MPI_Comm_free(&ring);
   if (rank == 0) printf("RESULT {\"families\": %d}\n", families);
   fflush(stdout);
   MPI_Finalize();

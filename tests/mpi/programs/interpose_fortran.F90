@@ -7,20 +7,20 @@ program interpose_fortran
 #if defined(BINDING_F08)
   use mpi_f08
   implicit none
-  type(MPI_Comm) :: comm
+  type(MPI_Comm) :: comm, ring
 #elif defined(BINDING_MPI)
   use mpi
   implicit none
-  integer :: comm
+  integer :: comm, ring
 #else
   implicit none
   include 'mpif.h'
-  integer :: comm
+  integer :: comm, ring
 #endif
   integer :: rank, size, ierr, i, j, root, total
   integer, allocatable :: mine(:), all(:), counts(:), displs(:)
   double precision :: strided(2, 10)
-  integer :: pairs(2)
+  integer :: pairs(2), around(2)
   integer, allocatable :: places(:)
   logical :: flag
 #if defined(BINDING_F08)
@@ -159,6 +159,13 @@ program interpose_fortran
   call MPI_Allreduce(mine, all, size, MPI_INTEGER, op, comm, ierr)
   call check(all_equal(all(:size), [(7, i = 1, size)]), 'allreduce by an operation of our own')
   call MPI_Op_free(op, ierr)
+
+  call MPI_Cart_create(comm, 1, [size], [.true.], .false., ring, ierr)
+  pairs = [10 * rank, 10 * rank + 1]
+  around = -1
+  call MPI_Neighbor_alltoall(pairs, 1, MPI_INTEGER, around, 1, MPI_INTEGER, ring, ierr)
+  call check(around(1) == 10 * modulo(rank - 1, size) + 1 .and. around(2) == 10 * modulo(rank + 1, size), 'alltoall')
+  call MPI_Comm_free(ring, ierr)
 
   if (rank == 0) print '(a)', 'RESULT {"right": true}'
   call MPI_Finalize(ierr)
