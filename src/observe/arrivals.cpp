@@ -84,6 +84,7 @@ void Arrivals::compare_call(const Entry* entries, std::size_t count, RankWaits* 
     const std::uint64_t origin = of_[e->rank].head.origin_ns;
     if (e->call->began_ns >= origin) mine.time.add(&ProfileBin::compared_ns, e->call->began_ns - origin, e->call->ns);
   }
+  if (is_neighborhood(collective)) return;  // it is not known who waits for whom
   switch (collective) {
     case Collective::bcast:
     case Collective::scatter:
@@ -103,11 +104,6 @@ void Arrivals::compare_call(const Entry* entries, std::size_t count, RankWaits* 
         if (e->came_ns > last->came_ns) last = e;
       }
       break;
-    case Collective::neighbor_allgather:
-    case Collective::neighbor_allgatherv:
-    case Collective::neighbor_alltoall:
-    case Collective::neighbor_alltoallv:
-    case Collective::neighbor_alltoallw: break;  // it is not known who waits for whom
     default:
       for (const Entry* e = entries; e != entries + count; ++e) wait(*e, *last, waits);
   }
