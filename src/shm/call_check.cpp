@@ -260,8 +260,10 @@ void CallCheck::give_up() {
     NoteCopy theirs;
     const Call::Mismatch& other = call_.mismatch();
     const bool told = note_find(team_.peer(other.rank).notes(), team_.generation(), call_.number(), &theirs);
-    length =
-        told ? difference(own_account(), theirs, CheckLevel::usual) == Difference::length : other.call == call_.tag();
+    const Difference found = told ? difference(own_account(), theirs, CheckLevel::usual) : Difference::none;
+    // In the same call without another difference, the data went another way, which follows from
+    // the length.
+    length = found == Difference::length || (found == Difference::none && other.call == call_.tag());
   }
   team_.give_up(call_.number(), length ? GivenUp::other_length : GivenUp::failed);
 }

@@ -3,8 +3,8 @@
 // room, then in its place, which gets memory page by page. They lie in the order of their first
 // use, so few pages have memory. Nothing is given back before the communicator is freed.
 //
-// Rings and lines keep apart. Where a later communicator of as many members has the same place, a
-// line lies on a line again: a writer of the old one that looks there once more finds another
+// Rings and lines keep apart. Where a later communicator has the same block or place, a line lies on
+// a line again (BlockLayout): a writer of the old one that looks there once more finds another
 // generation.
 #pragma once
 #include <utility>
@@ -19,7 +19,7 @@ class LineSpace {
   // `block` is an offset in the segment.
   LineSpace(const BlockLayout& layout, std::uint64_t block)
       : lines_{block + layout.lines(), block + layout.rings()},
-        rings_{block + layout.rings(), block + layout.bytes()} {}
+        rings_{block + layout.rings(), block + layout.directory()} {}
   // The communicator has a place of `layout` at memory.place.
   void go_on(const BlockLayout& layout, const RingMemory& memory) {
     memory_ = memory;

@@ -307,15 +307,20 @@ struct BlockLayout {
   // The member line comes first.
   static constexpr std::size_t progress_line() { return sizeof(MemberLine); }
   static constexpr std::size_t call_descriptors() { return progress_line() + sizeof(ProgressLine); }
-  [[nodiscard]] constexpr std::size_t directory() const {
-    return tier ? 0 : call_descriptors() + kCallDescriptors * sizeof(Note);
-  }
   // Room in the block for what is used first. A rank of many members mostly needs a ring and a line
-  // of its tier.
-  [[nodiscard]] constexpr std::size_t lines() const { return directory() + Directory::bytes(size); }
-  [[nodiscard]] constexpr std::size_t lines_bytes() const { return (size <= kFewMembers ? size : 1) * sizeof(Ack); }
+  // of its tier. Payloads are stored without atomics, so no ring may come to lie on a line that a
+  // late peer still looks at. Blocks of nearly the same length serve each other's communicators.
+  // So those with as long rings have as much room for lines, too.
+  [[nodiscard]] static constexpr std::size_t lines() { return call_descriptors() + kCallDescriptors * sizeof(Note); }
+  [[nodiscard]] constexpr std::size_t lines_bytes() const {
+    if (size > kFewMembers) return sizeof(Ack);
+    unsigned most = size;
+    while (most < kFewMembers && queue_records(most + 1) == queue_records(size)) ++most;
+    return most * sizeof(Ack);
+  }
   [[nodiscard]] constexpr std::size_t rings() const { return lines() + lines_bytes(); }
-  [[nodiscard]] constexpr std::size_t bytes() const { return tier ? Directory::bytes(size) : rings() + ring_bytes(); }
+  [[nodiscard]] constexpr std::size_t directory() const { return tier ? 0 : rings() + ring_bytes(); }
+  [[nodiscard]] constexpr std::size_t bytes() const { return directory() + Directory::bytes(size); }
   // The place of the rest, which has addresses only: ack lines, then rings. It is no part of the
   // block. There is an ack line and a channel for each member, a board, and the same of the tiers.
   [[nodiscard]] constexpr std::size_t place_rings() const { return (size + kTiers * kTierMembers) * sizeof(Ack); }

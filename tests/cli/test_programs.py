@@ -31,13 +31,15 @@ def test_a_program_is_described_in_full(name: str) -> None:
     program = ALL[name]
     for path in program.source_paths():
         assert path.exists(), path
-    assert program.language == ("c" if program.sources[0].startswith("examples/") else "c++")
-    assert ("-std=c++20" in program.all_flags()) == (program.language == "c++")
+    assert program.language == "c++" or program.sources[0].startswith("examples/")
+    assert any(flag.startswith("-std=c++") for flag in program.all_flags()) == (program.language == "c++")
 
 
 @pytest.mark.parametrize("found", {m.abi: m for m in FOUND}.values(), ids=lambda m: m.tag)
 @pytest.mark.parametrize("name", [name for name in ALL if name != "simulated"])  # which needs SimGrid
 def test_a_program_is_built_once(name: str, found: Mpi) -> None:
+    if ALL[name].language == "fortran" and (not found.mpifort or found.kind == "impi"):
+        pytest.skip("Fortran with mpi_f08 cannot be built for this MPI here")
     path = programs.compiled(found, name)
     made = path.stat().st_mtime_ns
     assert path.name == name and programs.compiled(found, name).stat().st_mtime_ns == made

@@ -38,7 +38,7 @@ def test_calls_return_what_they_return_without(waits, np):
 def test_a_wait_takes_little_processor_time(waits):
     job = waits(2, "sleeps", env=ON)
     shares = job.results()[0]["share"]
-    assert len(shares) == 10 and max(shares.values()) < 0.6, shares
+    assert len(shares) == 10 and statistics.median(shares.values()) < 0.6 and max(shares.values()) < 0.9, shares
 
 
 @pytest.mark.parametrize("np", [2, 3])

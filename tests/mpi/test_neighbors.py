@@ -14,7 +14,7 @@ RANDOM = {"STRETTO_NONBLOCKING": "on"}
 @pytest.fixture
 def play(mpi, run_mpi, build_cxx):
     def run(np, *what, env, timeout=60):
-        job = run_mpi(mpi, np, [build_cxx("neighbors.cpp"), *what], env=env, timeout=timeout).ok()
+        job = run_mpi(mpi, np, [build_cxx("neighbor_calls.cpp"), *what], env=env, timeout=timeout).ok()
         results = job.results()
         assert len(results) == np and not any(r["wrong"] for r in results), job.describe()
 

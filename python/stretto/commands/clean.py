@@ -7,11 +7,10 @@ import shutil
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from stretto.cluster import registry
 from stretto.core import paths
-from stretto.core.console import note, out
+from stretto.core.console import note
 from stretto.packaging import cleaning
 from stretto.packaging.cleaning import Leftover
 
@@ -25,19 +24,20 @@ def command(
     jobs, and says so. What a process uses stays. So do other users' files, profiles, and installations ([b]stretto
     uninstall[/] removes those).
     """
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    rows: list[tuple[str, str, str]] = []
     removed = 0
     for each in cleaning.leftovers():
         size = each.bytes()
         removed += 0 if each.user else size
-        table.add_row(_verdict(each, dry_run), each.what, str(each.path), _mib(size))
+        rows.append((_verdict(each, dry_run), each.what, f"{each.path}  {_mib(size)}"))
     for name in registry.names():
         if not registry.is_alive(name):
-            table.add_row("would go" if dry_run else "removed", "dead cluster", name, "")
+            rows.append(("would go" if dry_run else "removed", "dead cluster", name))
             if not dry_run:
                 registry.take_down(name)
-    if table.row_count:
-        out.print(table)
+    widths = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
+    for verdict, what, which in rows:  # names are never cut or wrapped
+        typer.echo(f"{verdict:{widths[0]}}  {what:{widths[1]}}  {which}")
     note(f"{'would free' if dry_run else 'freed'}: {_mib(removed)}")
     if not cleaning.sees_all():
         note("kept: shared memory of jobs, which processes of another container may use")
@@ -51,11 +51,11 @@ def _mib(size: int) -> str:
 
 def _verdict(each: Leftover, dry_run: bool) -> str:
     if each.user:
-        return f"[yellow]stays: process {each.user} uses it[/]"
+        return f"stays: process {each.user} uses it"
     if dry_run:
         return "would go"
     if each.path.is_dir():
         shutil.rmtree(each.path, ignore_errors=True)
     else:
         each.path.unlink(missing_ok=True)
-    return "removed" if not each.path.exists() else "[yellow]partly removed[/]"
+    return "removed" if not each.path.exists() else "partly removed"

@@ -56,8 +56,8 @@ def programs() -> Mapping[str, Program]:
 
 
 def carried() -> list[str]:
-    """Those that packages have ready. The others need more than an MPI."""
-    return [name for name in programs() if name != "simulated"]
+    """Those that packages have ready. The others need more than an MPI and a C library."""
+    return [name for name, each in programs().items() if name != "simulated" and each.language != "fortran"]
 
 
 def core_library() -> Path:

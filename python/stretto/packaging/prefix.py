@@ -66,7 +66,7 @@ def install(layout: Layout, tree: Any, destination: Path | None = None) -> list[
         stage = Path(folder)
         _fill(stage, layout, tree)
         if not destination:  # a package compiles when it is installed
-            compileall.compile_dir(stage / layout.own, quiet=2, stripdir=str(stage), prependdir=str(layout.prefix))
+            _compile(stage / layout.own, stage, layout.prefix)
         names = sorted(_files(stage))
         if not destination:
             _make_room(there, names, layout.replace)
@@ -162,6 +162,15 @@ def _copy(source: str, target: str) -> str:
     """Replaces a file; who has loaded the old one keeps it."""
     Path(target).unlink(missing_ok=True)
     return shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _compile(folder: Path, stage: Path, prefix: Path) -> None:
+    """Beside the sources, wherever this process keeps what it has compiled."""
+    kept, sys.pycache_prefix = sys.pycache_prefix, None
+    try:
+        compileall.compile_dir(folder, quiet=2, stripdir=str(stage), prependdir=str(prefix))
+    finally:
+        sys.pycache_prefix = kept
 
 
 # ---- the manifest --------------------------------------------------------------------------------

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Neighbourhood collectives against messages that the program sends itself, by the rules of
 // MPI-4.1, section 8.6.
-//   neighbors random SEED N   N calls on each of many topologies: grids, graphs, distributed graphs
-//                             with neighbours that are there several times, and duplicates of
-//                             these. Calls block, or have requests that end later
-//   neighbors host SEED N     the same without such neighbours, all blocking: for STRETTO_CHECK=3,
-//                             because some MPIs exchange the blocks of such neighbours
-//   neighbors short           a block that is too short for what comes
+//   neighbor_calls random SEED N
+//             N calls on each of many topologies: grids, graphs, distributed graphs with neighbours
+//             that are there several times, and duplicates of these. Calls block, or have requests
+//             that end later
+//   neighbor_calls host SEED N
+//             the same without such neighbours, all blocking: for STRETTO_CHECK=3, because some
+//             MPIs exchange the blocks of such neighbours
+//   neighbor_calls short
+//             a block that is too short for what comes
 // Prints RESULT with the number of wrong calls, for each rank.
 #include <mpi.h>
 
