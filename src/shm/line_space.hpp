@@ -3,8 +3,8 @@
 // room, then in its place, which gets memory page by page. They lie in the order of their first
 // use, so few pages have memory. Nothing is given back before the communicator is freed.
 //
-// Rings and lines keep apart. Where a later communicator has the same block or place, a line lies on
-// a line again (BlockLayout): a writer of the old one that looks there once more finds another
+// Rings and lines keep apart. Where a later communicator has the same block or place, a line lies
+// on a line again (BlockLayout): a writer of the old one that looks there once more finds another
 // generation.
 #pragma once
 #include <utility>

@@ -50,8 +50,10 @@ def test_sessions(mpi, run_mpi, build_program, how):
         pytest.skip("this MPI has no sessions")
     argv = [build_program(mpi, "session_epochs.c"), how]
     _skip_unless_host_runs(mpi, run_mpi, 2, argv)
-    job = run_mpi(mpi, 2, argv).ok()
-    (result,) = job.results()
+    job = run_mpi(mpi, 2, argv)
+    if "UCX  ERROR failed to unpack address, invalid bandwidth" in job.output:
+        pytest.skip("the host's UCX has measured no bandwidth on a busy machine")
+    (result,) = job.ok().results()
     assert result["path"] in OURS and result["second"] in OURS, job.describe()
 
 
