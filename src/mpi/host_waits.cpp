@@ -19,7 +19,7 @@ HostWaits::Watched::~Watched() {
   waits_->add(sys::now_ns() - begin_ns_, end.processor_ns - begin_.processor_ns, end.switches - begin_.switches);
 }
 
-// To watch a call takes half a microsecond. So only some of many calls are watched.
+// To watch a call takes half a microsecond. So only some of many short calls are watched.
 bool HostWaits::watch_next() {
   if (verdict_.load(std::memory_order_relaxed) != Verdict::unknown) return false;
   const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed);
@@ -29,6 +29,7 @@ bool HostWaits::watch_next() {
 // A thread that yields leaves the processor many times, after some microseconds each. A thread that
 // spins leaves it rarely, and others keep it as long as itself: both sums grow.
 void HostWaits::add(std::uint64_t wall_ns, std::uint64_t used_ns, std::uint64_t switches) {
+  if (wall_ns > kTuning.kind_most_held_ns) calls_.store(0, std::memory_order_relaxed);
   const std::uint64_t used = used_ns_.fetch_add(used_ns, std::memory_order_relaxed) + used_ns;
   const std::uint64_t lost_now = wall_ns - std::min(used_ns, wall_ns);
   const std::uint64_t lost = lost_ns_.fetch_add(lost_now, std::memory_order_relaxed) + lost_now;
