@@ -94,7 +94,7 @@ def user(wheel: Path) -> Iterator[User]:
         shutil.rmtree(launcher.parent)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_verify_builds_what_it_needs(user: User) -> None:
     done = user("verify", "--max-ranks", "3")
     assert done.returncode == 0 and " 0 failed" in done.stdout, done.stdout + done.stderr
@@ -113,7 +113,7 @@ def test_a_program_is_run_and_served(user: User) -> None:
     assert served and int(served[1]) > 90, done.stderr  # the MPI has the first call
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bench_and_doctor_run(user: User) -> None:
     done = user("bench", "--op", "barrier", "--sizes", "8", "--budget", "0.05")
     assert done.returncode == 0, done.stdout + done.stderr
