@@ -89,8 +89,8 @@ consteval auto make_table() {
   table[at++] =
       choice(Option::kind, "STRETTO_KIND", "auto|on|off", 0,
              "whether Stretto waits in the MPI's place in MPI_Recv, MPI_Send, MPI_Wait, MPI_Probe and their like: "
-             "between two tests it gives the processor away. auto: where the ranks of the node have fewer processors. "
-             "Each rank decides alone");
+             "between two tests it gives the processor away. auto: where the ranks of the node have fewer processors, "
+             "in functions in which the MPI keeps the processor. Each rank decides alone");
   OptionRow tiers = number(
       Option::tiers, OptionKind::word_or_integer, "STRETTO_TIERS", kTiersAuto, kTiersOff, 1 << 30, 1,
       "from how many ranks of one node on a communicator has tiers: groups of the ranks that share an L3 cache, a NUMA "

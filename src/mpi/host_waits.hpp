@@ -35,7 +35,7 @@ class HostWaits {
     sys::ThreadUse begin_;
   };
 
-  // Counts a call. Pure of the clock, for tests.
+  // Counts a call that took `wall_ns`, of which the thread used a processor for `used_ns`.
   void add(std::uint64_t wall_ns, std::uint64_t used_ns, std::uint64_t switches);
 
  private:

@@ -11,27 +11,9 @@ import json
 
 import harness
 import pytest
+from stretto.core.arguments import OF_ALL_RANKS
 
 BYTES = 8 << 20
-COLLECTIVES = [
-    "barrier",
-    "bcast",
-    "gather",
-    "gatherv",
-    "scatter",
-    "scatterv",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "alltoallw",
-    "reduce",
-    "allreduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-    "scan",
-    "exscan",
-]
 
 
 def schedules(*collectives: str) -> dict[str, str]:
@@ -86,7 +68,7 @@ def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
 def test_against_oracle(mpi, cluster, where, source, request):
     binary = harness.build_cxx(mpi, source)
     cases = 3_000 if request.config.getoption("--long", default=False) else 40
-    env = {**schedules(*COLLECTIVES), "STRETTO_SOCKETS": "always" if where == "slot" else "off"}
+    env = {**schedules(*OF_ALL_RANKS), "STRETTO_SOCKETS": "always" if where == "slot" else "off"}
     exact = (
         ["--exact", "--expect-native", "99"]
         if source == "differential.cpp"

@@ -12,28 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stretto.core.arguments import OF_ALL_RANKS
 from oracle import seed
 from stretto.mpi import Mpi
 
-COLLECTIVES = [
-    "barrier",
-    "bcast",
-    "gather",
-    "gatherv",
-    "scatter",
-    "scatterv",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "alltoallw",
-    "reduce",
-    "allreduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-    "scan",
-    "exscan",
-]
 PLACES = {
     "levels": "all: leaf:2 node:2 socket:2 core:1\n",
     "uneven": "0,1,2: node=0 socket=0\n3-7: node=1\n3: socket=0\n4-6: socket=1\n7: socket=1 # and alone on a core\n",
@@ -78,7 +60,7 @@ def test_against_oracle(
 ) -> None:
     report = tmp_path / "stats.json"
     cases = 4_000 if long_mode else 250
-    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES[places]) | {"STRETTO_STATS": f"json:{report}"}
+    env = wanted(OF_ALL_RANKS) | placed(tmp_path, PLACES[places]) | {"STRETTO_STATS": f"json:{report}"}
     line = [
         build_cxx("differential.cpp"),
         "--cases",
@@ -97,7 +79,7 @@ def test_against_oracle(
 @pytest.mark.few
 def test_by_the_wire_where_memory_cannot_be_shared(mpi: Mpi, run_mpi: Callable, build_cxx: Callable) -> None:
     line = [build_cxx("differential.cpp"), "--cases", "120", "--seed", str(seed()), "--exact", "--expect-native", "99"]
-    env = wanted(COLLECTIVES) | {"STRETTO_FAULT": "memfd_open:*:ENOSYS", "STRETTO_LOG": "info"}
+    env = wanted(OF_ALL_RANKS) | {"STRETTO_FAULT": "memfd_open:*:ENOSYS", "STRETTO_LOG": "info"}
     job = run_mpi(mpi, 3, line, env=env, preload="faulty").ok()
     assert "messages on the node go by the MPI: the system refuses memory files (memfd_create)" in job.stderr, (
         job.describe()
@@ -133,7 +115,7 @@ def test_reductions(
         "--expect-native",
         "100",
     ]
-    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES[places])
+    env = wanted(OF_ALL_RANKS) | placed(tmp_path, PLACES[places])
     job = run_mpi(mpi, ranks, line, env=env, timeout=60 + cases * ranks * 0.05).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
@@ -147,7 +129,7 @@ def test_check_mode_finds_no_difference(
     cases = 2_000 if long_mode else 150
     exact = ["--host", "--exact"] if source == "differential.cpp" else ["--kind-limits"]
     line = [build_cxx(source), "--cases", str(cases), "--seed", str(seed()), *exact]
-    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES["levels"]) | {"STRETTO_CHECK": "3"}
+    env = wanted(OF_ALL_RANKS) | placed(tmp_path, PLACES["levels"]) | {"STRETTO_CHECK": "3"}
     job = run_mpi(mpi, 5, line, env=env, timeout=60 + cases).ok()
     assert f"{cases} cases ok, with us" in job.stdout and job.messages() == [], job.describe()
 
@@ -183,7 +165,7 @@ def test_places_of_mistakes(mpi: Mpi, run_mpi: Callable, build_program: Callable
 def _rare_use(
     mpi: Mpi, run_mpi: Callable, build_program: Callable, tmp_path: Path, ranks: int, *arguments: object
 ) -> list[dict]:
-    env = wanted(COLLECTIVES) | placed(tmp_path, PLACES["dealt"])
+    env = wanted(OF_ALL_RANKS) | placed(tmp_path, PLACES["dealt"])
     job = run_mpi(mpi, ranks, [build_program(mpi, "rare_uses.c"), *arguments], env=env, timeout=120).ok()
     assert len(job.results()) == ranks, job.describe()
     return job.results()

@@ -40,6 +40,7 @@ COLLECTIVES = (
     "scan",
     "exscan",
 )  # as in src/base/collective.hpp
+OF_ALL_RANKS = tuple(each for each in COLLECTIVES if not each.startswith("neighbor_"))
 REGULAR = {
     "gatherv": "gather",
     "scatterv": "scatter",
@@ -118,7 +119,7 @@ def checked_ops(texts: Iterable[str], known: Sequence[str], name: str = "--op") 
 def collective(text: str) -> str:
     """Callback of an --op that takes one collective."""
     name = text.strip().lower()
-    known = [each for each in COLLECTIVES if not each.startswith("neighbor_")]  # these depend on a graph
+    known = OF_ALL_RANKS
     if name not in known:
         fail(f"--op: no such collective: {text}: one of {', '.join(known)}")
     return name
