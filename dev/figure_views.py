@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What pages show of the JSON of each command: tables and plots, for figures.py."""
+"""The tables that pages show of the JSON of commands that measure, for figures.py."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
 
-Doc = dict[str, Any]
-Lines = list[str]
+from figure_texts import Doc, Lines, mean, microseconds, size, table, unique
+
 VIEWS: dict[tuple[str, str], Callable[[Doc], Lines]] = {}
-PLOTS: dict[str, Callable[[Doc, Any], None]] = {}
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
-MARKERS = "osD^vP*X"
 
 
 def view(schema: str) -> Callable[[Callable[[Doc], Lines]], Callable[[Doc], Lines]]:
@@ -21,67 +16,6 @@ def view(schema: str) -> Callable[[Callable[[Doc], Lines]], Callable[[Doc], Line
         return function
 
     return add
-
-
-def plot(schema: str) -> Callable[[Callable[[Doc, Any], None]], Callable[[Doc, Any], None]]:
-    def add(function: Callable[[Doc, Any], None]) -> Callable[[Doc, Any], None]:
-        PLOTS[schema] = function
-        return function
-
-    return add
-
-
-# ---- texts ---------------------------------------------------------------------------------------
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Lines:
-    names = list(head)
-    return [row(names), "|---" * len(names) + "|", *(row(cells) for cells in rows)]
-
-
-def row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def size(number: int) -> str:
-    for shift, unit in ((20, "MiB"), (10, "KiB")):
-        if number >= 1 << shift and number % (1 << shift) == 0:
-            return f"{number >> shift} {unit}"
-    return f"{number} B"
-
-
-def microseconds(time: float) -> str:
-    return f"{time:.3g} us" if time < 1e4 else f"{time / 1e3:.3g} ms"
-
-
-def model_time(time: float, doc: Doc) -> str:
-    """Nanoseconds, or a plain number where the profile was given in a unit of the reader's own (--logp)."""
-    if not doc["profile"]["file"]:
-        return f"{time:.6g}"
-    return f"{time:.3g} ns" if time < 1e3 else microseconds(time / 1e3)
-
-
-def mean(values: Iterable[float]) -> float:
-    logs = [math.log(value) for value in values]
-    return math.exp(sum(logs) / len(logs))
-
-
-def unique(values: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(values))
-
-
-def origin(doc: Doc) -> Lines:
-    """Whence the data are: the last lines of each table."""
-    taken = doc["taken"]
-    machine = doc.get("machine", "none: computed")
-    if isinstance(machine, dict):
-        machine = f"{machine['name']}, modelled"
-    return [
-        "",
-        *table(
-            ("commit", "date", "machine", "command"), [(taken["commit"], taken["date"], machine, f"`{doc['command']}`")]
-        ),
-    ]
 
 
 # ---- stretto bench -------------------------------------------------------------------------------
@@ -150,23 +84,6 @@ def bench_latency(doc: Doc) -> Lines:
     return table(("", "ours", doc["mpi_title"], "ratio"), rows)
 
 
-@plot("stretto.bench")
-def bench_plot(doc: Doc, axis: Any) -> None:
-    draw_ratios(axis, doc["results"], lambda r: r["op"] + (f", {r['np']} ranks" if "np" in r else ""), doc["mpi_title"])
-
-
-def draw_ratios(axis: Any, results: list[Doc], name: Callable[[Doc], str], peer: str) -> None:
-    for i, curve in enumerate(unique(name(r) for r in results)):
-        points = sorted((r["bytes"], r["ratio"]) for r in results if name(r) == curve and r["bytes"])
-        style = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[(i // len(COLOURS) + i) % len(MARKERS)]}
-        axis.plot(*zip(*points), label=curve, markersize=4, linewidth=1.3, **style) if points else None
-    axis.axhline(1, color="#777777", linewidth=0.8)
-    axis.set_xscale("log", base=2)
-    axis.set_ylim(bottom=0)
-    axis.set_xlabel("bytes")
-    axis.set_ylabel(f"time / {peer}'s (below 1: faster)")
-
-
 # ---- stretto cluster bench -----------------------------------------------------------------------
 
 
@@ -195,11 +112,6 @@ def cluster_sizes(doc: Doc) -> Lines:
     return table(cluster_head(doc), rows)
 
 
-@plot("stretto.cluster.bench")
-def cluster_plot(doc: Doc, axis: Any) -> None:
-    draw_ratios(axis, doc["results"], lambda r: f"{r['op']}, map {r['map']}", f"the best of {doc['mpi_title']}")
-
-
 # ---- stretto kv bench ----------------------------------------------------------------------------
 
 
@@ -215,78 +127,6 @@ def kv_ratios(doc: Doc) -> Lines:
                 [f"{mode}, {name}, {clients} clients", *(f"{found[s]:.3g}" if found.get(s) else "" for s in schemes)]
             )
     return table(["", *(f"`{scheme}`" for scheme in schemes)], rows)
-
-
-# ---- stretto model chains ------------------------------------------------------------------------
-
-
-@view("stretto.model.chains")
-def chains_best(doc: Doc) -> Lines:
-    """The best number of chains beside that of the practical rule."""
-    rows = []
-    for curve in doc["curves"]:
-        times = {p["k"]: p["time"] for p in curve["points"]}
-        best, practical = min(times, key=lambda k: times[k]), curve["practical_k"]
-        of_best = f"{times[practical] / times[best]:.2f}"
-        rows.append(
-            [
-                f"{curve['ranks']}",
-                f"{curve['bytes']:,}",
-                f"{best}",
-                model_time(times[best], doc),
-                f"{practical}",
-                model_time(times[practical], doc),
-                of_best,
-            ]
-        )
-    return table(("ranks", "bytes", "best k", "time", "practical rule's k", "time", "of the best"), rows)
-
-
-@plot("stretto.model.chains")
-def chains_plot(doc: Doc, axis: Any) -> None:
-    """One length: times, beside the estimate. Several: times of the least."""
-    one = len({curve["bytes"] for curve in doc["curves"]}) == 1
-    for i, curve in enumerate(doc["curves"]):
-        points = [p for p in curve["points"] if 2 <= p["k"] <= curve["ranks"] // 2 - 1]
-        least = 1 if one else min(p["time"] for p in points)
-        ks, colour = [p["k"] for p in points], COLOURS[i]
-        name = f"P = {curve['ranks']}" if one else f"{curve['bytes']:,} bytes"
-        axis.plot(
-            ks,
-            [p["time"] / least for p in points],
-            ".",
-            markersize=4,
-            linestyle="none" if one else "-",
-            color=colour,
-            label=name,
-        )
-        if one:
-            axis.plot(ks, [p["estimate"] for p in points], linewidth=1.2, color=colour)
-    axis.set_xlabel("chains k")
-    axis.set_ylabel("time (dots: timer, lines: estimate)" if one else "time, of the least")
-    axis.set_ylim(0, 2.2 * max(c["estimate_least"] for c in doc["curves"]) if one else 3.2)
-    axis.set_xlim(0, 3 * max(c["practical_k"] for c in doc["curves"]) + 1)
-
-
-# ---- stretto model node --------------------------------------------------------------------------
-
-
-@view("stretto.model.node")
-def node_calls(doc: Doc) -> Lines:
-    """Lines that a call moves, the most readers of one, and the time, by number of ranks. Where the
-    data are of several states of the library, each has a row."""
-    ranks = unique(r["ranks"] for r in doc["results"])
-    rows = []
-    for call in unique((r["op"], r["bytes"], r.get("state", "")) for r in doc["results"]):
-        found = {r["ranks"]: r for r in doc["results"] if (r["op"], r["bytes"], r.get("state", "")) == call}
-        cells = [
-            f"{r['line_transfers']:,.0f}, {r['most_readers']}, {microseconds(r['time_us'])}" if r else ""
-            for r in (found.get(n) for n in ranks)
-        ]
-        ways = ", ".join(unique(r["way"].removeprefix("shm:") for r in found.values()))
-        name = f"{call[0]} {size(call[1]) if call[1] else ''}".strip()
-        rows.append([name, f"{call[2]}: {ways}".removeprefix(": "), *cells])
-    return table(("call", "ways", *(f"{n} ranks" for n in ranks)), rows)
 
 
 # ---- stretto overlap bench -----------------------------------------------------------------------
@@ -350,76 +190,6 @@ def pages_loop(doc: Doc) -> Lines:
         for r in doc["results"]
     ]
     return table(("kept", "touched", "before", "after", "after / before", "small pages", "huge after"), rows)
-
-
-# ---- stretto model predict -----------------------------------------------------------------------
-
-
-@view("stretto.model.predict")
-def predict_times(doc: Doc) -> Lines:
-    """One row for each call, one column for each algorithm; the least time is bold."""
-    names = unique(p["algorithm"] for p in doc["predictions"])
-    rows = []
-    for call in unique((p["ranks"], p["bytes"]) for p in doc["predictions"]):
-        times = [p["time"] for p in doc["predictions"] if (p["ranks"], p["bytes"]) == call]
-        cells = [model_time(time, doc) for time in times]
-        rows.append(
-            (str(call[0]), size(call[1]), *(f"**{c}**" if t == min(times) else c for c, t in zip(cells, times)))
-        )
-    return table(("ranks", "bytes", *names), rows)
-
-
-def predictions_by_level(doc: Doc, key: str, title: str, cell: Callable[[Doc, Doc], str]) -> Lines:
-    """One row for each prediction, one column for each level of which it says something under `key`."""
-    rows = [
-        (
-            str(p["ranks"]),
-            size(p["bytes"]),
-            p["algorithm"],
-            model_time(p["time"], doc),
-            *(cell(said, p) for said in p[key]),
-        )
-        for p in doc["predictions"]
-    ]
-    levels = [said["level"] for said in doc["predictions"][0][key]]
-    return table(("ranks", "bytes", "algorithm", "time", *(f"{title} {level}" for level in levels)), rows)
-
-
-@view("stretto.model.predict")
-def predict_crossings(doc: Doc) -> Lines:
-    """What leaves the domains of each level."""
-    return predictions_by_level(
-        doc,
-        "crossed",
-        "leave a",
-        lambda crossed, p: f"{crossed['messages']}, {crossed['bytes'] / p['bytes']:.1f} vectors",
-    )
-
-
-@view("stretto.model.predict")
-def predict_posted(doc: Doc) -> Lines:
-    """How much is on its way to one rank or domain at a time."""
-    return predictions_by_level(
-        doc, "posted", "at once to a", lambda some, p: f"{some['messages']} of {size(p['bytes'])}"
-    )
-
-
-# ---- stretto cluster simulate --------------------------------------------------------------------
-
-
-@view("stretto.cluster.simulate")
-def simulate_ratios(doc: Doc) -> Lines:
-    """The time of what was chosen, and divided by those of the other MPIs' choices."""
-
-    def ratio(result: Doc, selector: str) -> str:
-        theirs = result[f"{selector}_us"]
-        return f"{result['ours_us'] / theirs:.2f}" if theirs else "–"
-
-    rows = [
-        (r["op"], size(r["bytes"]), f"{r['ours_us']:.0f} us", ratio(r, "ompi"), ratio(r, "mpich"))
-        for r in doc["results"]
-    ]
-    return table(("", "bytes", "ours", "/ Open MPI's", "/ MPICH's"), rows)
 
 
 # ---- stretto bench --suite paper -----------------------------------------------------------------

@@ -8,8 +8,9 @@
 
 A page asks for a table by a pair of comments, `<!-- begin NAME:VIEW -->` and
 `<!-- end NAME:VIEW -->`. NAME is a file of docs/data, VIEW is the last word of a function of
-figure_views.py. This script writes what stands between the two. A page asks for a plot by a link to
-images/data/NAME.svg.
+figure_views.py or figure_model_views.py. This script writes what stands between the two. A page
+asks for a plot by a link to images/data/NAME.svg: of NAME, or where there is no such file, of all
+files of docs/data whose names begin with NAME and a hyphen.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from figure_views import PLOTS, VIEWS, Doc, Lines, origin
+import figure_model_views  # noqa: F401  it adds its views
+from figure_plots import PLOTS
+from figure_texts import Doc, Lines, origin
+from figure_views import VIEWS
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"(<!-- begin ([\w-]+):(\w+) -->\n).*?(<!-- end \2:\3 -->)", re.DOTALL)
@@ -60,9 +64,17 @@ def written(text: str) -> str:
     return MARK.sub(lambda found: found[1] + made(found[2], found[3]) + found[4], text)
 
 
+def drawn(name: str) -> list[str]:
+    """The names of the data that a plot shows."""
+    if (ROOT / "docs/data" / f"{name}.json").exists():
+        return [name]
+    return sorted(path.stem for path in (ROOT / "docs/data").glob(f"{name}-*.json"))
+
+
 def stamp(name: str) -> str:
     """Of the data that a plot shows; its last line."""
-    return f"<!-- data {hashlib.sha256((ROOT / 'docs/data' / f'{name}.json').read_bytes()).hexdigest()[:16]} -->"
+    data = b"".join((ROOT / "docs/data" / f"{each}.json").read_bytes() for each in drawn(name))
+    return f"<!-- data {hashlib.sha256(data).hexdigest()[:16]} -->"
 
 
 def image(name: str) -> Path:
@@ -75,15 +87,17 @@ def draw(name: str) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    doc = read(name)
+    docs = [read(each) for each in drawn(name)]
+    if not docs:
+        raise Wrong(f"there is no docs/data/{name}.json, and none that begins with {name}-")
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure, axis = plt.subplots(figsize=(8, 5))
-        PLOTS[doc["schema"].partition("/")[0]](doc, axis)
+        PLOTS[docs[0]["schema"].partition("/")[0]](docs, axis)
         axis.grid(True, axis="y", color="#e4e4e4", linewidth=0.6)
-        axis.legend(frameon=False, fontsize=8)
-        says = f"{doc['command']}\n{doc['taken']['date']}, commit {doc['taken']['commit']}"
-        figure.text(0.5, 0.01, says, ha="center", fontsize=7, color="#555555")
-        figure.tight_layout(rect=(0, 0.06, 1, 1))
+        axis.legend(framealpha=1, edgecolor="none", fontsize=8)
+        says = [f"{doc['command']}\n{doc['taken']['date']}, commit {doc['taken']['commit']}" for doc in docs]
+        figure.text(0.5, 0.01, "\n".join(says), ha="center", fontsize=7, color="#555555")
+        figure.tight_layout(rect=(0, 0.06 * len(docs), 1, 1))
         image(name).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(image(name), metadata={"Date": None})
         plt.close(figure)
@@ -102,7 +116,7 @@ def stale() -> Lines:
         except Wrong as wrong:
             found.append(f"{where}: {wrong}")
         plots = set(IMAGE.findall(text))
-        used |= plots | {mark[1] for mark in MARK.findall(text)}
+        used |= {data for name in plots for data in drawn(name)} | {mark[1] for mark in MARK.findall(text)}
         for name in sorted(plots):
             file = image(name)
             if not file.exists() or not file.read_text().endswith(stamp(name) + "\n"):

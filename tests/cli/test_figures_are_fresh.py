@@ -190,6 +190,26 @@ def test_a_plot_follows_its_data(figures: ModuleType, tmp_path: Path, monkeypatc
         assert figures.stale() == []
 
 
+def test_a_plot_shows_all_data_of_its_name(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    folder = tmp_path / "docs/data"
+    folder.mkdir(parents=True)
+    (tmp_path / "README.md").write_text("![times](docs/images/data/runs.svg)\n")
+    with pytest.raises(figures.Wrong, match="none that begins with runs-"):
+        figures.write()
+    for mpi in ("One", "Two"):
+        doc = {"schema": "stretto.bench/1", **TAKEN, **DATA["bench"], "mpi_title": mpi}
+        (folder / f"runs-{mpi.lower()}.json").write_text(json.dumps(doc))
+    figures.write()
+    assert figures.stale() == []
+    text = (tmp_path / "docs/images/data/runs.svg").read_text()
+    assert "beside One" in text and "beside Two" in text and "2 ranks, 8 B to 1 MiB" in text
+    (folder / "runs-two.json").write_text(json.dumps({**doc, "mpi_title": "Three"}))
+    assert figures.stale() == ["README.md: images/data/runs.svg is stale: dev/figures.py"]
+
+
 def test_what_is_kept_says_when_and_of_what(
     figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ def test_the_command_line_is_complete(built: Path) -> None:
         ("guide.md", "[examples/cg.c](../examples/cg.c)", "examples/cg.c"),
         ("guide.md", "[map](../ARCHITECTURE.md#the-map)", "[map](project/architecture.md#the-map)"),
         ("model/tune.md", "[m](../model.md)", "[m](../model.md)"),
-        ("project/readme.md", "![p](docs/images/demo.png)", "![p](../images/demo.png)"),
+        ("project/readme.md", "![p](docs/images/report.png)", "![p](../images/report.png)"),
         ("guide.md", "[u](https://a.b/c) [here](#x)", "[u](https://a.b/c) [here](#x)"),
         ("guide.md", "```\n[cg](../examples/cg.c)\n```\n", "```\n[cg](../examples/cg.c)\n```\n"),
     ],
