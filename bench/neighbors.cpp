@@ -13,12 +13,12 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <string>
 #include <vector>
 
-#include "host_functions.hpp"
+#include "by_turns.hpp"
 
 namespace {
 
@@ -80,31 +80,16 @@ struct Halo {
   }
 };
 
-// The slowest rank's time of a call.
-double time_of(Exchange by, Halo& halo, int calls) {
-  PMPI_Barrier(MPI_COMM_WORLD);
-  const double began = MPI_Wtime();
-  for (int i = 0; i < calls; ++i) halo.exchange(by);
-  double mine = (MPI_Wtime() - began) / calls, slowest = 0;
-  PMPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return slowest;
-}
-
 void measure(Halo& halo, int bytes, int rounds) {
   halo.resize(bytes);
-  std::vector<double> times[2];
-  int calls = 0;
-  for (const Exchange by : g_exchange)
-    calls = std::max(calls, static_cast<int>(std::clamp(0.02 / time_of(by, halo, 4), 4.0, 500.0)));
-  for (int round = 0; round < rounds; ++round) {
-    for (int which = 0; which < 2; ++which) times[which].push_back(time_of(g_exchange[which], halo, calls));
-  }
+  const auto time = [&](int which, int calls) {
+    return bench::time_of(calls, [&](int) { halo.exchange(g_exchange[which]); });
+  };
+  const auto times = bench::medians(rounds, bench::calls_of_a_round(500, time), time);
   if (g_rank != 0) return;
-  const double ours = bench::median(times[0]), theirs = bench::median(times[1]);
-  std::printf(
-      "RESULT {\"bytes\": %d, \"ranks\": %d, \"neighbors\": %zu, \"us\": %.3f, \"mpi_us\": %.3f, \"ratio\": %.3f}\n",
-      bytes, g_size, halo.shares.size(), ours * 1e6, theirs * 1e6, ours / theirs);
-  std::fflush(stdout);
+  const auto about = "\"bytes\": " + std::to_string(bytes) + ", \"ranks\": " + std::to_string(g_size) +
+                     ", \"neighbors\": " + std::to_string(halo.shares.size());
+  bench::print_result(about, times);
 }
 
 }  // namespace

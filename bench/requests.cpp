@@ -13,11 +13,12 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#include "host_functions.hpp"
+#include "by_turns.hpp"
 
 namespace {
 
@@ -70,60 +71,46 @@ void compute(double seconds) {
   }
 }
 
-// The slowest rank's time of a call with so much computing, per call.
-double time_of(const Functions& f, int op, Work& w, int calls, double computing, int tests) {
-  PMPI_Barrier(MPI_COMM_WORLD);
-  const double began = MPI_Wtime();
-  for (int i = 0; i < calls; ++i) {
-    MPI_Request request;
-    int flag = 0;
-    post(f, op, w, i, &request);
-    for (int t = 0; t < tests; ++t) {
-      compute(computing / (tests + 1));
-      if (flag == 0) f.test(&request, &flag, MPI_STATUS_IGNORE);
-    }
+// One call, and so much computing before its wait.
+void call_once(const Functions& f, int op, Work& w, int turn, double computing, int tests) {
+  MPI_Request request;
+  int flag = 0;
+  post(f, op, w, turn, &request);
+  for (int t = 0; t < tests; ++t) {
     compute(computing / (tests + 1));
-    f.wait(&request, MPI_STATUS_IGNORE);
+    if (flag == 0) f.test(&request, &flag, MPI_STATUS_IGNORE);
   }
-  double mine = (MPI_Wtime() - began) / calls, slowest = 0;
-  PMPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return slowest;
+  compute(computing / (tests + 1));
+  f.wait(&request, MPI_STATUS_IGNORE);
 }
 
 void measure(int op, int bytes, int rounds) {
-  constexpr int kTests[] = {0, 8};
   Work w;
   w.bytes = bytes;
   w.send.assign(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(g_size) + 8, 1);
   w.receive = w.send;
-  std::vector<double> latency[2], all[2][2];
-  double computing[2] = {};
-  int calls = 0;
-  for (int which = 0; which < 2; ++which) {
-    const double once = time_of(g_functions[which], op, w, 4, 0, 0);
-    calls = std::max(calls, static_cast<int>(std::clamp(0.02 / once, 4.0, 200.0)));
-  }
-  for (int round = 0; round < rounds; ++round) {
-    for (int which = 0; which < 2; ++which) latency[which].push_back(time_of(g_functions[which], op, w, calls, 0, 0));
-  }
-  for (int which = 0; which < 2; ++which) computing[which] = bench::median(latency[which]);
-  PMPI_Bcast(computing, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  for (int round = 0; round < rounds; ++round) {
-    for (int which = 0; which < 2; ++which) {
-      for (int t = 0; t < 2; ++t)
-        all[which][t].push_back(time_of(g_functions[which], op, w, calls, computing[which], kTests[t]));
-    }
-  }
-  if (g_rank != 0) return;
-  const auto hidden = [&](int which, int t) {
-    return std::clamp(1 - (bench::median(all[which][t]) - computing[which]) / computing[which], 0.0, 1.0);
+  std::array<double, 2> computing{};
+  int tests = 0;
+  const auto time = [&](int which, int calls) {
+    return bench::time_of(calls, [&](int i) { call_once(g_functions[which], op, w, i, computing[which], tests); });
   };
-  std::printf(
-      "RESULT {\"op\": \"%s\", \"bytes\": %d, \"us\": %.3f, \"mpi_us\": %.3f, \"ratio\": %.3f, \"hidden\": %.2f, "
-      "\"mpi_hidden\": %.2f, \"hidden_with_tests\": %.2f, \"mpi_hidden_with_tests\": %.2f}\n",
-      kNames[op], op == 0 ? 0 : bytes, computing[0] * 1e6, computing[1] * 1e6, computing[0] / computing[1],
-      hidden(0, 0), hidden(1, 0), hidden(0, 1), hidden(1, 1));
-  std::fflush(stdout);
+  const int calls = bench::calls_of_a_round(200, time);
+  auto latency = bench::medians(rounds, calls, time);
+  PMPI_Bcast(latency.data(), 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  computing = latency;
+  const auto alone = bench::medians(rounds, calls, time);
+  tests = 8;
+  const auto tested = bench::medians(rounds, calls, time);
+  if (g_rank != 0) return;
+  const auto hidden = [&](const std::array<double, 2>& all, int which) {
+    return std::clamp(1 - (all[which] - computing[which]) / latency[which], 0.0, 1.0);
+  };
+  char about[64], more[160];
+  std::snprintf(about, sizeof about, "\"op\": \"%s\", \"bytes\": %d", kNames[op], op == 0 ? 0 : bytes);
+  std::snprintf(more, sizeof more,
+                "\"hidden\": %.2f, \"mpi_hidden\": %.2f, \"hidden_with_tests\": %.2f, \"mpi_hidden_with_tests\": %.2f",
+                hidden(alone, 0), hidden(alone, 1), hidden(tested, 0), hidden(tested, 1));
+  bench::print_result(about, latency, more);
 }
 
 }  // namespace
