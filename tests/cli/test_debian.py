@@ -7,15 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from bare_system import bare_debian, inside_of
 from stretto.core.paths import build_root
 
 ROOT = Path(__file__).resolve().parents[2]
-MIRROR = "http://deb.debian.org/debian"
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("binary wheel"), pytest.mark.timeout(1800)]
 
 
@@ -41,28 +40,9 @@ def test_lintian_finds_no_error(packages: list[Path]) -> None:
 
 @pytest.fixture(scope="module")
 def system() -> Iterator[Path]:
-    """A root directory with a bare Debian 12 and an MPI."""
-    if os.geteuid() != 0 or not shutil.which("debootstrap"):
-        pytest.skip("needs root and debootstrap")
-    place = Path(tempfile.mkdtemp(prefix="stretto-debian-"))
-    try:
-        line = ["debootstrap", "--variant=minbase", "bookworm", str(place), MIRROR]
-        subprocess.run(line, check=True, timeout=900, stdout=subprocess.DEVNULL)
-        shutil.copytree("/etc/apt/apt.conf.d", place / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+    """A bare Debian 12."""
+    with bare_debian("bookworm") as place:
         yield place
-    finally:
-        shutil.rmtree(place)
-
-
-def inside_of(system: Path, script: str, user: int = 0) -> str:
-    """Runs a script in the system, in a namespace of mounts and one of processes that end with it."""
-    enter = 'mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/dev/shm" && exec chroot "$@"'
-    line = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", enter, system]
-    line += [f"--userspec={user}:{user}", str(system), "/bin/sh", "-ec", script]
-    clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(line, capture_output=True, text=True, timeout=900, env=clean)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return done.stdout + done.stderr
 
 
 def files(system: Path) -> set[str]:
