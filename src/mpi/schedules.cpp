@@ -10,13 +10,13 @@
 #include "base/tuning.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/near_members.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/transport.hpp"
 #include "select/shm_rules.hpp"
 #include "sys/sys.hpp"
 #include "topo/locality.hpp"
-#include "topo/numbering.hpp"
 
 namespace stretto::mpi {
 
@@ -33,91 +33,15 @@ struct Schedules {
 
 namespace {
 
-// The node of each rank of the job. Null if the job's placement has no nodes.
-const std::int32_t* job_nodes() { return job()->has_nodes ? job()->node_of.data() : nullptr; }
-
-// On how many nodes these ranks are.
-int nodes_of(const int* job_ranks, int size) {
-  const std::int32_t* const nodes = job_nodes();
-  if (nodes == nullptr) return 1;
-  topo::Numbering numbers;
-  for (int r = 0; r < size; ++r) (void)numbers.number(0, nodes[job_ranks[r]]);
-  if (numbers.failed()) std::abort();  // as in schedules_create
-  return numbers.count();
-}
-
-// ---- Members on this node ----
-
-// The members on this node, and how they exchange words before they share memory.
-struct Neighbours {
-  stretto::Array<int> ranks;
-  int me = 0;  // this rank's index in `ranks`
-  transport::Transport transport;
-
-  // Returns false if there is no memory.
-  bool find(int rank, int size, const int* job_ranks);
-  bool allgather(const void* mine, void* all, std::size_t bytes);
-
- private:
-  bool wait(int messages) const;
-};
-
-bool Neighbours::find(int rank, int size, const int* job_ranks) {
-  const std::int32_t* const nodes = job_nodes();
-  for (int r = 0; r < size; ++r) {
-    if (nodes && nodes[job_ranks[r]] != nodes[job_ranks[rank]]) continue;
-    if (r == rank) me = static_cast<int>(ranks.size());
-    ranks.push(r);
-  }
-  return !ranks.failed();
-}
-
-bool Neighbours::wait(int messages) const {
-  std::uint32_t tickets[16];
-  while (messages > 0) {
-    const int through = transport.poll(transport.context, tickets, 16);
-    if (through < 0) return false;
-    if (through == 0) sys::nap_ns(kTuning.opening_pause_ns);
-    messages -= through;
-  }
-  return true;
-}
-
-// Each member sends its word to the first, which sends all words back. This happens once in
-// a communicator's life.
-bool Neighbours::allgather(const void* mine, void* all, std::size_t bytes) {
-  const int others = static_cast<int>(ranks.size()) - 1;
-  char* const words = static_cast<char*>(all);
-  if (me != 0) {
-    transport.send(transport.context, ranks[0], 0, static_cast<const char*>(mine), bytes, 0);
-    transport.recv(transport.context, ranks[0], 0, words, bytes * ranks.size(), 0);
-    return wait(2);
-  }
-  std::memcpy(words, mine, bytes);
-  for (std::size_t i = 1; i < ranks.size(); ++i)
-    transport.recv(transport.context, ranks[i], 0, words + i * bytes, bytes, 0);
-  if (!wait(others)) return false;
-  for (std::size_t i = 1; i < ranks.size(); ++i)
-    transport.send(transport.context, ranks[i], 0, words, bytes * ranks.size(), 0);
-  return wait(others);
-}
-
 // Lets messages to members on this node go over shared memory, if these can share it.
-void join_neighbours(Schedules& schedules, const State& state, engine::Process& process) {
-  Neighbours near;
+void join_near_members(Schedules& schedules, const State& state, engine::Process& process) {
+  NearMembers near;
   if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as in schedules_create
-  if (near.ranks.size() < 2) return;
-  near.transport = schedules.transport.transport();
-  const engine::Bootstrap bootstrap = {near.me, static_cast<int>(near.ranks.size()), &near,
-                                       [](void* context, const void* mine, void* all, std::size_t bytes) {
-                                         return static_cast<Neighbours*>(context)->allgather(mine, all, bytes);
-                                       }};
   engine::Decline why;
-  if (engine::Comm* const node = engine::comm_create(process, bootstrap, 0, why)) {
+  if (engine::Comm* const node = near.share(process, schedules.transport.transport(), why))
     schedules.scheduler.join(node, near.ranks.data());
-  } else {
+  else if (near.ranks.size() > 1)
     log_line(LogLevel::info, "schedules: messages on the node go by the MPI: %s", why.reason);
-  }
 }
 
 // Lets short messages to other nodes go over TCP connections, if the members want and can open
@@ -188,7 +112,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
     return nullptr;
   }
   schedules->transport.start(ranks, schedules->number);
-  join_neighbours(*schedules, state, process);
+  join_near_members(*schedules, state, process);
   if (state.neighborhood != nullptr) schedules->scheduler.set_neighborhood(*state.neighborhood);
   if (nodes > 1) connect_later(*schedules, state, process);
   if (overlaps) {
