@@ -48,7 +48,21 @@ Transport Stack::counted_last() {
           [](void* self, std::uint32_t* tickets, int capacity) {
             return static_cast<Stack*>(self)->poll_last(tickets, capacity);
           },
-          [](void* self) { return static_cast<const Stack*>(self)->last_.why_broken(); }};
+          [](void* self) { return static_cast<const Stack*>(self)->last_.why_broken(); },
+          nullptr,
+          [](void* self, Collective collective) {
+            const Transport& last = static_cast<const Stack*>(self)->last_;
+            if (last.begin != nullptr) last.begin(last.context, collective);
+          },
+          nullptr,
+          [](void* self, Status why, int lost) { static_cast<Stack*>(self)->abort_last(why, lost); }};
+}
+
+// A transport that gives up keeps no message.
+void Stack::abort_last(Status why, int lost) {
+  if (last_.abort == nullptr) return;
+  last_.abort(last_.context, why, lost);
+  last_under_way_ = 0;
 }
 
 const Transport& Stack::first_that_accepts(int peer, std::uint64_t bytes) const {
@@ -87,8 +101,12 @@ void Stack::end() {
   }
 }
 
+Lost Stack::lost() const {
+  return tcp_.lost().rank < 0 && last_.lost != nullptr ? last_.lost(last_.context) : tcp_.lost();
+}
+
 Lost Stack::abort(Status why) {
-  const Lost lost = why == Status::peer_lost ? tcp_.lost() : why == Status::peer_gone ? Lost{shm_.lost(), -1} : Lost{};
+  const Lost lost = why == Status::peer_lost ? this->lost() : why == Status::peer_gone ? Lost{shm_.lost(), -1} : Lost{};
   for (int i = 0; i < count_; ++i) {
     if (layers_[i].abort != nullptr) layers_[i].abort(layers_[i].context, why, lost.rank);
   }

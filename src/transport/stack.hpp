@@ -4,7 +4,8 @@
 //
 //   1  ShmTransport   to members on this node, once they have joined
 //   2  TcpTransport   short messages to other nodes, once connections are open
-//   3  the last one   all others (in the library: the MPI's own messages)
+//   3  the last one   all others. In the library: the MPI's own messages, or, for calls with
+//                     requests, connections that a thread serves (bulk/bulk_transport.hpp)
 //
 // As long as the last transport is alone, the stack costs nothing: transport() is the last one.
 #pragma once
@@ -39,7 +40,7 @@ class Stack {
   // hear of it. Returns the member that has ended, if one has.
   Lost abort(Status why);
   // The member whose connection is gone, as far as this member knows.
-  [[nodiscard]] const Lost& lost() const { return tcp_.lost(); }
+  [[nodiscard]] Lost lost() const;
   // After a wait of so long: whether the members on this node that this rank waits for can still
   // come. If not, the transport is broken.
   void check_peers(std::uint64_t waited_ns) { shm_.check_peers(waited_ns); }
@@ -52,6 +53,7 @@ class Stack {
   [[nodiscard]] const Transport& first_that_accepts(int peer, std::uint64_t bytes) const;
   int poll(std::uint32_t* tickets, int capacity);
   int poll_last(std::uint32_t* tickets, int capacity);
+  void abort_last(Status why, int lost);
   [[nodiscard]] Status failure() const;
 
   Transport last_;

@@ -47,6 +47,9 @@ struct Transport {
   // A poll of all transports has found nothing.
   void (*rest)(void* context) = nullptr;
 
+  // Who has ended, once the transport is broken. Null: it does not find out.
+  Lost (*lost)(void* context) = nullptr;
+
   [[nodiscard]] Status why_broken() const { return failure != nullptr ? failure(context) : Status::peer_failed; }
 };
 

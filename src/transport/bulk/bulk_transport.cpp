@@ -23,9 +23,17 @@ Transport BulkTransport::transport() {
           },
           [](void* self) { return static_cast<const BulkTransport*>(self)->status_; },
           nullptr,
-          [](void* self, Collective) { ++static_cast<BulkTransport*>(self)->call_; },
+          [](void* self, Collective) { static_cast<BulkTransport*>(self)->begin(); },
           nullptr,
-          [](void* self, Status why, int lost) { static_cast<BulkTransport*>(self)->abort(why, lost); }};
+          [](void* self, Status why, int lost) { static_cast<BulkTransport*>(self)->abort(why, lost); },
+          nullptr,
+          [](void* self) { return static_cast<const BulkTransport*>(self)->lost_; }};
+}
+
+// A message that was too long is the error of its own call alone.
+void BulkTransport::begin() {
+  ++call_;
+  if (status_ == Status::truncated) status_ = Status::peer_failed;
 }
 
 // What cannot be posted breaks the transport, and a poll says so.

@@ -30,6 +30,7 @@ class BulkTransport {
  private:
   static void finished(void* self, Handle handle, Status status);
   [[nodiscard]] Listener listener(std::uint32_t ticket) { return {this, ticket, nullptr, finished}; }
+  void begin();
   bool posted(Status status);
   int poll(std::uint32_t* tickets, int capacity);
   void collect();
