@@ -9,6 +9,10 @@
 //   mpicxx -O2 -std=c++20 bench/requests.cpp -o requests -ldl
 //   ./stretto run -n 8 -s nonblocking=on -- ./requests 11 8 1024 65536 1048576
 //
+// Between nodes, on a cluster of network namespaces (docs/cluster.md):
+//
+//   sudo ./stretto cluster run -s nonblocking=on -- ./requests 11 8 1024 65536 1048576
+//
 // Rounds of both take turns. Times are the slowest rank's, and medians over rounds.
 #include <mpi.h>
 

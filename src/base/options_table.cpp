@@ -163,8 +163,7 @@ consteval auto make_table() {
              "the same on any placement. Between nodes this takes time. If ranks differ, rank counts, then mpi");
   table[at++] = choice(
       Option::nonblocking, "STRETTO_NONBLOCKING", "off|auto|on", 1,
-      "whether Stretto serves nonblocking and persistent collectives (MPI_Ibcast, MPI_Bcast_init and the like) of "
-      "ranks that share memory. auto: "
+      "whether Stretto serves nonblocking and persistent collectives (MPI_Ibcast, MPI_Bcast_init and the like). auto: "
       "where it was measured to be faster, which is nowhere so far. on: where it can. off: the MPI serves them. "
       "Off on one rank is off on all, else auto on one rank is auto on all");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,

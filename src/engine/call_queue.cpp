@@ -28,12 +28,14 @@ void CallQueue::post(Prepared& call) {
   start();
 }
 
-// Starts the first call. Calls that move nothing end at once.
+// Starts the first call. Calls that move nothing end at once. After a failure, so do all others, and
+// peers hear of it.
 void CallQueue::start() {
   while (first_ != nullptr) {
     idle_ = 0;
     idle_since_ns_ = 0;
     if (!is_in_step(broken_)) {
+      if (first_->moves) first_->scheduler.refuse(first_->call, broken_);
       end(outcome_of(broken_));
       continue;
     }

@@ -311,6 +311,13 @@ Outcome Scheduler::finish(PendingCall& pending) {
   return outcome;
 }
 
+void Scheduler::refuse(const Scheduled& call, Status why) {
+  ++calls_;
+  stack_.begin(call.problem.collective);
+  (void)stack_.abort(why);
+  stack_.end();
+}
+
 Outcome Scheduler::run(const Scheduled& call) {
   PendingCall pending = start(call);
   wait(pending);

@@ -105,6 +105,8 @@ class Scheduler {
   // Nothing has moved for so long: whether the ranks that the call waits for can still come.
   void check_peers(std::uint64_t idle_ns) { stack_.check_peers(idle_ns); }
   Outcome finish(PendingCall& pending);
+  // This rank takes no part in the call, for this reason. Peers that wait for it hear so.
+  void refuse(const Scheduled& call, Status why);
   // Makes the whole call and blocks until it has ended.
   Outcome run(const Scheduled& call);
 

@@ -64,7 +64,8 @@ bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displ
     const State& state = *call.state;
     Arguments arguments;
     const bool in_place = send == MPI_IN_PLACE;
-    TypedData source, target;
+    auto&& source = typed_data_of(route, 0);
+    auto&& target = typed_data_of(route, 1);
     const Blocks to = target.blocks(arguments, state, state.size, receive,
                                     {receive_counts, receive_displs, receive_types}, Staged::write);
     target.watch(call, to, receive_types);

@@ -96,7 +96,7 @@ void decide_together(State& state) {
   state.neighborhood = neighborhood_create(state);
   int* const ranks = world().agreed && job() != nullptr ? world_ranks(state.handle, state.size) : nullptr;
   serve_by_engine(state, ranks);
-  if (state.engine != nullptr) state.nonblocking = nonblocking_create(state, nonblocking, process());
+  state.nonblocking = nonblocking_create(state, nonblocking, ranks, process());
   if (ranks != nullptr) state.schedules = schedules_create(state, ranks, process());
   std::free(ranks);
   process_count_in_segment();

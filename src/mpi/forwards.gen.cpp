@@ -86,6 +86,19 @@ STRETTO_EXPORT int PMPI_Alltoallv_init(const void* sendbuf, const int* sendcount
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] bool alltoallw_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return alltoallw(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtypes, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtypes, comm); };
+  return persistent_init(code, Entry::alltoallw_init, comm, request, make);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallw_init(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Alltoallw_init(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] bool barrier_init_served(int* code, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return barrier(call, comm); };
   return persistent_init(code, Entry::barrier_init, comm, request, make);
@@ -818,11 +831,21 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ialltoallw_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ialltoallw, call_begins()};
+  call.requested = &requested;
+  if (!alltoallw(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtypes, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtypes, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallw, ialltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ialltoallw, ialltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 namespace {
@@ -1063,11 +1086,21 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_alltoallw_served(int* code, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_alltoallw, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_alltoallw(call, sendbuf, Array{sendcounts, false}, sdispls, sendtypes, recvbuf, Array{recvcounts, false}, rdispls, recvtypes, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 STRETTO_EXPORT int MPI_Iprobe(int source, int tag, Handle comm, int* flag, void* status) {
@@ -1318,6 +1351,71 @@ STRETTO_EXPORT int MPI_Mrecv(void* buf, int count, Handle datatype, void* messag
 }
 STRETTO_EXPORT int PMPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
   return forward<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_allgather_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_allgather_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_allgatherv_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_allgatherv_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_alltoall_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_alltoall_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_alltoallv_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_alltoallv_init, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_alltoallw_init_served(int* code, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_alltoallw(call, sendbuf, Array{sendcounts, false}, sdispls, sendtypes, recvbuf, Array{recvcounts, false}, rdispls, recvtypes, comm); };
+  return persistent_init(code, Entry::neighbor_alltoallw_init, comm, request, make);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallw_init(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallw_init(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
 STRETTO_EXPORT int MPI_Op_free(void* op) {
@@ -3075,6 +3173,42 @@ STRETTO_EXPORT int MPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, v
 }
 STRETTO_EXPORT int PMPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
   return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int neighbor_allgather_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::neighbor_allgather_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_allgather_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_allgather_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] int neighbor_alltoall_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::neighbor_alltoall_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_alltoall_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_alltoall_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {

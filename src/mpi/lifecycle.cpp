@@ -16,6 +16,7 @@
 #include "mpi/nonblocking.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/profile.hpp"
+#include "mpi/request_connections.hpp"
 #include "mpi/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting.hpp"
@@ -216,6 +217,7 @@ int on_finalize(MPI_Comm, int, void*, void*) {
   g_world.finalized = true;
   communicators_stop();
   overlap_stop();
+  request_connections_stop();
   job_end();
   return MPI_SUCCESS;
 }

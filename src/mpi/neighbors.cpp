@@ -110,7 +110,8 @@ bool neighbor_alltoallw(Call& call, const void* send, Array send_counts, const v
     const State& state = *call.state;
     const Neighborhood& n = neighborhood_in(call);
     Arguments arguments;
-    TypedData source, target;
+    auto&& source = typed_data_of(route, 0);
+    auto&& target = typed_data_of(route, 1);
     const Blocks to = target.blocks(arguments, state, n.receives() ? n.sources() : 0, receive,
                                     {receive_counts, wide(receive_displs), receive_types}, Staged::write);
     target.watch(call, to, receive_types);

@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "mpi/held_handles.hpp"
+#include "mpi/job.hpp"
 #include "mpi/late_errors.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/requests.hpp"
+#include "mpi/transport.hpp"
 
 namespace stretto::mpi {
 
@@ -22,10 +24,6 @@ constexpr transport::Transport kNowhere = {
     nullptr, [](void*, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
-
-// Types of their own for each block are left to the host.
-constexpr std::uint32_t kServed = kNativeCollectives & ~(1u << static_cast<int>(Collective::alltoallw) |
-                                                         1u << static_cast<int>(Collective::neighbor_alltoallw));
 
 bool is_wanted(const State& state, NonblockingChoice choice) {
   if (state.check == 3) return false;  // results would have to be compared
@@ -54,38 +52,103 @@ int release(void* context) {
 // MPI forbids it for collectives.
 int cancel(void*, int) { return MPI_ERR_REQUEST; }
 
-}  // namespace
+// Of the host's messages by which members on a node make a team. Negative: there is none.
+class Number {
+ public:
+  explicit Number(const State& state) : number_(transport_take_number(state.handle, true)) {}
+  ~Number() {
+    if (number_ >= 0) transport_release_number(number_);
+  }
+  Number(const Number&) = delete;
+  Number& operator=(const Number&) = delete;
+  [[nodiscard]] int get() const { return number_; }
 
-Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, engine::Process& process) {
-  if (!is_wanted(state, choice)) return nullptr;
-  void* const memory = std::malloc(sizeof(Nonblocking));
-  if (memory == nullptr) std::abort();  // a few kilobytes, and members cannot agree without them
-  auto* const made = new (memory) Nonblocking;
+ private:
+  int number_;
+};
+
+// Opens the scheduler, whose messages to members elsewhere go by `elsewhere`.
+void open_scheduler(Nonblocking& made, const State& state, const topo::Placement& placement,
+                    const topo::LevelChoice& levels, int nodes, const transport::Transport& elsewhere,
+                    engine::Process& process) {
+  select::Selector selector;
+  if (!selector.start({.ranks = state.size, .nodes = nodes, .forced = kNativeCollectives}, made.rules)) std::abort();
+  if (state.reproducible == ReproducibleChoice::rank) selector.keep_order();
+  selector.connect(nodes > 1);
+  if (!made.scheduler.open(state.rank, placement, levels, elsewhere, engine::schedule_policy(process),
+                           std::move(selector)))
+    std::abort();  // a few kilobytes, and members cannot agree without them
+  made.scheduler.stay_apart();
+  if (neighborhood_read(state, made.neighborhood)) made.scheduler.set_neighborhood(made.neighborhood);
+}
+
+// All members share memory.
+bool open_on_node(Nonblocking& made, State& state, engine::Process& process) {
   topo::Placement placement;
   placement.start(state.size);
-  select::Selector selector;
-  const bool able = made->everybody.resize(static_cast<std::size_t>(state.size), 0) &&
-                    selector.start({.ranks = state.size, .forced = kNativeCollectives}, made->rules);
-  if (!able) std::abort();  // likewise
-  for (int r = 0; r < state.size; r++) made->everybody[static_cast<std::size_t>(r)] = r;
-  if (state.reproducible == ReproducibleChoice::rank) selector.keep_order();
-  if (!made->scheduler.open(state.rank, placement, {}, kNowhere, engine::schedule_policy(process), std::move(selector)))
-    std::abort();  // likewise
-  made->scheduler.stay_apart();
-  if (neighborhood_read(state, made->neighborhood)) made->scheduler.set_neighborhood(made->neighborhood);
+  open_scheduler(made, state, placement, {}, 1, kNowhere, process);
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
   engine::Decline why;
   engine::Comm* const team = engine::comm_create(process, bootstrap, 0, why);
-  if (team == nullptr) {
+  if (team == nullptr) return false;
+  stretto::Array<int> everybody;
+  for (int r = 0; r < state.size; r++) everybody.push(r);
+  if (everybody.failed()) std::abort();  // as above
+  made.scheduler.join(team, everybody.data());
+  made.served = engine::comm_collectives(*state.engine);
+  return true;
+}
+
+// Members on one node share memory if they can. All others have connections.
+bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, int nodes, engine::Process& process) {
+  for (int r = 0; r < state.size; r++) made.job_ranks.push(job_ranks[r]);
+  const int* const ranks = made.job_ranks.data();
+  NearMembers near;
+  topo::Placement placement;
+  if (made.job_ranks.failed() || !near.find(state.rank, state.size, ranks) ||
+      !job()->place(&placement, ranks, state.size))
+    std::abort();  // as above
+  const Number number(state);
+  if (number.get() < 0) return false;
+  MpiTransport words;
+  words.start(ranks, number.get());
+  engine::Decline why;
+  engine::Comm* const team = near.share(process, words.transport(), why);
+  if (!made.connections.open(state, ranks, team != nullptr ? &near : nullptr)) {
+    engine::comm_free(team);
+    return false;
+  }
+  open_scheduler(made, state, placement, job()->levels, nodes, made.connections.transport(), process);
+  if (team != nullptr) made.scheduler.join(team, near.ranks.data());
+  made.scheduler.watch({0, &job()->hosts, ranks, &process});
+  made.served = job()->wanted & ~unable_on(state);
+  return true;
+}
+
+}  // namespace
+
+Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, const int* job_ranks,
+                                engine::Process& process) {
+  if (!is_wanted(state, choice)) return nullptr;
+  const int nodes = job_ranks != nullptr && state.engine == nullptr ? nodes_of(job_ranks, state.size) : 1;
+  if (state.engine == nullptr && nodes == 1) return nullptr;
+  void* const memory = std::malloc(sizeof(Nonblocking));
+  if (memory == nullptr) std::abort();  // a few kilobytes, and members cannot agree without them
+  auto* const made = new (memory) Nonblocking;
+  const bool opened =
+      nodes == 1 ? open_on_node(*made, state, process) : open_between_nodes(*made, state, job_ranks, nodes, process);
+  if (!opened) {
     made->~Nonblocking();
     std::free(made);
     return nullptr;
   }
-  made->scheduler.join(team, made->everybody.data());
-  made->served = engine::comm_collectives(*state.engine) & kServed;
   requests_add(*made);
   g_nonblocking.store(true, std::memory_order_relaxed);
   return made;
+}
+
+Nonblocking* nonblocking_create_like(State& state, engine::Process& process) {
+  return nonblocking_create(state, NonblockingChoice::on, state.nonblocking->job_ranks.data(), process);
 }
 
 void nonblocking_free(Nonblocking* nonblocking) {
@@ -116,8 +179,25 @@ Posted* posted_begin(Call& call, Handle comm) {
   return new (memory) Posted(*on);
 }
 
-void posted_drop(Posted* posted) {
-  if (!posted->given) release(posted);
+void posted_end(Call& call, Posted* posted) {
+  if (call.requested->tries && call.code == MPI_SUCCESS)
+    call.requested->tried = posted;
+  else if (!posted->given)
+    release(posted);
+}
+void posted_free(Posted* posted) {
+  if (posted != nullptr) release(posted);
+}
+
+int Posted::finish_data() {
+  const int code = finish_all(&data[0], &data[1]);
+  const int other = finish_both(typed[0], typed[1]);
+  return code != MPI_SUCCESS ? code : other;
+}
+
+TypedData& posted_typed(Posted& posted, int which) {
+  posted.typed[which].keep();
+  return posted.typed[which];
 }
 
 Data& posted_data(Posted& posted, int which) { return posted.data[which]; }
@@ -158,7 +238,7 @@ Extents posted_extents(Posted& posted, Arguments& arguments, const Extents& give
 
 bool posted_go(Call& call, Posted& posted, const engine::Outcome& prepared) {
   if (prepared.status != Status::ok) {
-    (void)finish_all(&posted.data[0], &posted.data[1]);
+    (void)posted.finish_data();
     (void)raise(call, prepared.status);
     return true;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking collectives (MPI_Ibcast and the like) of a communicator whose members share memory.
+// Nonblocking collectives (MPI_Ibcast and the like) of a communicator whose members share memory,
+// or have connections (request_connections.hpp) to other nodes. No message goes by the MPI.
 //
 //   served by   schedules over a team of their own, one after the other (engine/call_queue.hpp)
 //   request     a generalized request of the host: any MPI_Wait and MPI_Test takes it
@@ -13,19 +14,22 @@
 #pragma once
 #include "engine/call_queue.hpp"
 #include "mpi/function_work.hpp"
+#include "mpi/request_connections.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/serve.hpp"
+#include "mpi/typed_data.hpp"
 
 namespace stretto::mpi {
 
 // The calls with requests of one communicator. They may outlive it.
 struct Nonblocking {
-  select::Rules rules;  // none: those of a file speak of blocking calls
+  select::Rules rules;             // none: those of a file speak of blocking calls
+  stretto::Array<int> job_ranks;   // the members'; empty: they all share memory
+  RequestConnections connections;  // to other nodes
   engine::Scheduler scheduler;
   engine::CallQueue queue;
-  std::uint32_t served = 0;       // a bit for each Collective
-  stretto::Array<int> everybody;  // the ranks of the members
-  Neighborhood neighborhood;      // a copy: calls may outlive the communicator
+  std::uint32_t served = 0;   // a bit for each Collective
+  Neighborhood neighborhood;  // a copy: calls may outlive the communicator
   // Guarded by the lock of requests.cpp.
   std::uint64_t users = 1;  // the communicator, and calls that have not been completed
   Nonblocking* next = nullptr;
@@ -37,10 +41,13 @@ struct Posted : engine::Prepared {
   ~Posted();
   // Gives back what the program may have freed.
   void let_go();
+  // Copies staged results to the program's buffers. Returns the first error code.
+  int finish_data();
 
   Nonblocking& on;
   Data data[2];
-  FunctionWork work;  // of a reduction by a function, as the next two
+  TypedData typed[2];  // in the place of `data`, where blocks have types of their own
+  FunctionWork work;   // of a reduction by a function, as the next two
   engine::Contributed contributed{*this};
   Handle held[2] = {};
   std::int64_t* arrays[2] = {};  // copies of counts and displacements
@@ -53,13 +60,18 @@ struct Posted : engine::Prepared {
   int code = MPI_SUCCESS;
 };
 
-// Collective over the communicator, whose engine exists. `choice` is agreed. Null on all members or
-// on none.
-Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, engine::Process& process);
+// Collective over the communicator. `choice` is agreed. `job_ranks` are its members' ranks in the
+// job, or null if that is not known. Null on all members or on none.
+Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, const int* job_ranks, engine::Process& process);
+// The same once more, for one persistent request of a communicator of which some are served.
+Nonblocking* nonblocking_create_like(State& state, engine::Process& process);
 // The communicator ends. Calls on it go on.
 void nonblocking_free(Nonblocking* nonblocking);
 // At MPI_Finalize: ends what can end, and the thread.
 void nonblocking_finish();
+
+// A call that has only been tried (Requested). Null: does nothing.
+void posted_free(Posted* posted);
 
 // requests.cpp
 void requests_add(Nonblocking& nonblocking);

@@ -22,6 +22,7 @@ struct Persistent {
   KeptCall call;
   State state;      // what the communicator was, which may be gone
   Nonblocking* on;  // for this request alone
+  Posted* tried;    // holds datatypes
   Persistent* next = nullptr;
 };
 
@@ -63,6 +64,7 @@ Persistent* take(MPI_Request handle) {
 }
 
 void end(Persistent* persistent) {
+  posted_free(persistent->tried);
   nonblocking_free(persistent->on);
   for (const Handle handle : persistent->call.held) held_release(handle);
   std::free(persistent->call.closure);
@@ -100,15 +102,17 @@ bool persistent_init(int* code, Entry entry, Handle comm, void* request, const K
   const bool served = kept.make(kept.closure, call);
   *code = call.code;
   Nonblocking* on = nullptr;
-  if (served && *code == MPI_SUCCESS) on = nonblocking_create(*call.state, NonblockingChoice::on, process());
+  if (served && *code == MPI_SUCCESS) on = nonblocking_create_like(*call.state, process());
   if (on == nullptr) {
+    posted_free(requested.tried);
     std::free(kept.closure);
     return served && *code != MPI_SUCCESS;
   }
   void* const memory = std::malloc(sizeof(Persistent));
   if (memory == nullptr) std::abort();  // a kilobyte, and peers have decided alike
-  auto* const made = new (memory)
-      Persistent{host().constants.request_null, host().constants.request_null, entry, kept, *call.state, on};
+  auto* const made = new (memory) Persistent{
+      host().constants.request_null, host().constants.request_null, entry, kept, *call.state, on, requested.tried};
+  if (made->state.neighborhood != nullptr) made->state.neighborhood = &on->neighborhood;
   for (const Handle handle : kept.held) held_add(handle);
   *code = make_handle(as<MPI_Comm>(comm), &made->handle);
   if (*code != MPI_SUCCESS) {

@@ -2,8 +2,8 @@
 // All calls with requests of this process, who drives them, and who ends them.
 //
 // MPI promises that a call goes on while the program is in any other call of MPI, and many of these
-// wait inside the host. A thread drives the calls while nobody else does. It touches shared memory
-// alone and calls no MPI, so it needs no thread level. It sleeps while there are no calls.
+// wait inside the host. A thread drives the calls while nobody else does. It calls no MPI, so it
+// needs no thread level. It sleeps while there are no calls.
 #include "mpi/requests.hpp"
 
 #include <pthread.h>
@@ -65,7 +65,7 @@ Posted* next_ended() {
 // unpack. Then it completes the request, and the program, or the host, may free the call.
 void complete(Posted& posted) {
   if (posted.outcome.status == Status::ok) posted.contributed.fold();
-  const int code = finish_all(&posted.data[0], &posted.data[1]);
+  const int code = posted.finish_data();
   const int of_function = posted.work.function.code;
   posted.code = posted.outcome.status != Status::ok ? code_of(posted.outcome.status)
                 : of_function != MPI_SUCCESS        ? of_function

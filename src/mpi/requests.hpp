@@ -31,12 +31,14 @@ inline void drive_own_requests() {
 // ---- Calls with a request ----
 
 struct Nonblocking;  // nonblocking.hpp
+struct Posted;       // likewise
 
 struct Requested {
   void* request;               // where the program, or its persistent request, gets the request
   Nonblocking* own = nullptr;  // of a persistent request: its messages
   State* state = nullptr;      // and its communicator
   bool tries = false;          // asks whether Stretto serves such a call, and checks the arguments
+  Posted* tried = nullptr;     // if so: it holds the datatypes of blocks, until posted_free()
 };
 
 // ---- Persistent requests (persistent.hpp) ----

@@ -177,14 +177,17 @@ inline Extents irregular(Arguments& arguments, const Array& counts, const Array&
 
 struct Posted;        // nonblocking.hpp: such a call, and all that it needs until it ends
 struct FunctionWork;  // function_work.hpp
+class TypedData;      // typed_data.hpp
 // The way of a call with a request. What the call needs lies in `posted` and not on the stack.
 struct ByRequest {
   Posted& posted;
 };
 // The call, if Stretto serves its collective on this communicator by requests. Null: the host does.
 [[gnu::cold]] Posted* posted_begin(Call& call, Handle comm);
-[[gnu::cold]] void posted_drop(Posted* posted);  // unless it has been given to the program
+// Frees it, unless it has been given to the program, or to the persistent request that tries it.
+[[gnu::cold]] void posted_end(Call& call, Posted* posted);
 Data& posted_data(Posted& posted, int which);
+TypedData& posted_typed(Posted& posted, int which);
 engine::Prepared& posted_prepared(Posted& posted);
 FunctionWork& posted_work(Posted& posted);
 engine::Contributed& posted_contributed(Posted& posted);
@@ -278,7 +281,7 @@ template <class Serve>
     Posted* const posted = posted_begin(call, comm);
     if (posted == nullptr) return false;
     const bool served = serve(ByRequest{*posted});
-    posted_drop(posted);
+    posted_end(call, posted);
     return served;
   }
   if (serving_state(call, comm) == nullptr) [[unlikely]] {

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "mpi/held_handles.hpp"
+
 namespace stretto::mpi {
 namespace {
 
@@ -19,6 +21,8 @@ TypedData::~TypedData() {
     if (layout != &kNoBytes) layout_release(layout);
   }
   if (layouts_ != few_layouts_) std::free(layouts_);
+  for (int r = 0; r < count_ && types_ != nullptr; r++) held_release(types_[r]);
+  std::free(types_);
   if (arrays_ == nullptr && staged_ == nullptr) [[likely]]
     return;
   std::free(staged_);
@@ -54,6 +58,18 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
     foreign_ = foreign_ || must_stage(*layout, address_at(blocks.base, displacement));
   }
   return arguments.good();
+}
+
+// The types of blocks with data, which the program may free.
+bool TypedData::hold_types(const MPI_Datatype* types) {
+  types_ = static_cast<Handle*>(std::calloc(static_cast<std::size_t>(count_), sizeof(Handle)));
+  if (types_ == nullptr) return false;
+  for (int r = 0; r < count_; r++) {
+    if (layouts_[r] == &kNoBytes) continue;
+    types_[r] = (Handle)types[r];  // NOLINT: an int or a pointer
+    held_add(types_[r]);
+  }
+  return true;
 }
 
 // Copies the arrays of counts and displacements: to one width, or so that stage_some() can change
@@ -107,12 +123,16 @@ Blocks TypedData::blocks(Arguments& arguments, const State& state, int count, co
                 given.displs.data,
                 given.counts.wide,
                 nullptr};
-  const bool alike = given.counts.wide == given.displs.wide;
-  if (!alike && !copy_arrays(blocks, given)) {
+  const bool as_given = given.counts.wide == given.displs.wide && !keeps_;
+  if (!as_given && !copy_arrays(blocks, given)) {
     arguments.failed(MPI_ERR_NO_MEM, "no memory");
     return nothing;
   }
   if (!acquire(arguments, blocks, handles)) return nothing;
+  if (keeps_ && !hold_types(handles)) {
+    arguments.failed(MPI_ERR_NO_MEM, "no memory");
+    return nothing;
+  }
   blocks.layouts = layouts_;
   if (!foreign_) [[likely]]
     return blocks;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One side of a call whose blocks have a datatype each: Alltoallw and Neighbor_alltoallw.
+// One side of a call whose blocks have a datatype each: Alltoallw and Neighbor_alltoallw. The call
+// may go on after it has returned. Then all that the program may change or free is copied or held.
 #pragma once
 #include "mpi/serve.hpp"
 
@@ -19,6 +20,8 @@ class TypedData {
   TypedData(const TypedData&) = delete;
   TypedData& operator=(const TypedData&) = delete;
 
+  // The call goes on after it has returned. Call it before blocks().
+  void keep() { keeps_ = true; }
   Blocks blocks(Arguments& arguments, const State& state, int count, const void* buffer, const TypedBlocks& given,
                 Staged::Direction direction);
   // For STRETTO_CHECK: says that the call may change these blocks. Call it after blocks().
@@ -34,6 +37,7 @@ class TypedData {
   bool acquire(Arguments& arguments, const Blocks& blocks, const MPI_Datatype* types);
   int stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction);
   bool copy_arrays(Blocks& blocks, const TypedBlocks& given);
+  bool hold_types(const MPI_Datatype* types);
 
   static constexpr int kFewBlocks = 16;
 
@@ -43,10 +47,19 @@ class TypedData {
   const Layout** layouts_ = nullptr;
   const Layout* few_layouts_[kFewBlocks];  // for up to kFewBlocks blocks: a short call uses no heap
   Staged* staged_ = nullptr;               // one for each block, most of them empty
-  // Our copies of counts and displacements, if some blocks are staged, or if the two differ in
-  // width.
+  // Our copies of counts and displacements, if some blocks are staged, if the two differ in width,
+  // or if the call goes on.
   std::int64_t* arrays_ = nullptr;
+  bool keeps_ = false;
+  Handle* types_ = nullptr;  // those that are held; 0: none
 };
+
+// One side of a call, number `which`: on the stack of a blocking call.
+template <class Route>
+[[gnu::always_inline]] inline TypedData typed_data_of(Route, int) {
+  return TypedData();
+}
+inline TypedData& typed_data_of(ByRequest route, int which) { return posted_typed(route.posted, which); }
 
 // Returns the first error code.
 inline int finish_both(TypedData& source, TypedData& target) {

@@ -65,7 +65,7 @@ bool decide(const Load& load) {
 }
 
 // One request that a blocking call has posted.
-struct Posted {
+struct PostedMessage {
   MPI_Request request = host().constants.request_null;
   int code = MPI_SUCCESS;
   bool over = false;
@@ -121,7 +121,7 @@ template <class Post>
 bool send_by(Post post, int* code, const void* buffer, std::int64_t count, Handle type, int target, int tag,
              Handle comm) {
   if (!fits(count) || target == MPI_PROC_NULL) return false;
-  Posted send;
+  PostedMessage send;
   *code = post(buffer, static_cast<int>(count), (MPI_Datatype)type, target, tag, (MPI_Comm)comm, &send.request);
   if (send.has_failed(*code)) return true;
   wait_until([&] { return send.test(MPI_STATUS_IGNORE); });
@@ -144,7 +144,7 @@ struct Send {
 };
 
 int exchange_by_probe(const Send& send, const Receive& receive, MPI_Comm comm, MPI_Status* status) {
-  Posted sent;
+  PostedMessage sent;
   int code = host().Isend(send.buffer, send.count, send.type, send.target, send.tag, comm, &sent.request);
   if (sent.has_failed(code)) return code;
   if (receive.source == MPI_PROC_NULL ||
@@ -158,7 +158,7 @@ int exchange_by_probe(const Send& send, const Receive& receive, MPI_Comm comm, M
 int exchange(const Send& send, const Receive& receive, MPI_Comm comm, MPI_Status* status) {
   // Of a receive from no rank, a request's status is not that of MPI_Recv in MPICH 4.
   if (receive.source == MPI_PROC_NULL || !keeps_handler(comm)) return exchange_by_probe(send, receive, comm, status);
-  Posted sent, received;
+  PostedMessage sent, received;
   int code =
       host().Irecv(receive.buffer, receive.count, receive.type, receive.source, receive.tag, comm, &received.request);
   if (received.has_failed(code)) return code;
@@ -212,7 +212,7 @@ bool wait_in_recv(int* code, void* buffer, std::int64_t count, Handle type, int 
   if (!keeps_handler((MPI_Comm)comm)) {
     return !wait_for_message(code, source, tag, (MPI_Comm)comm, MPI_STATUS_IGNORE);  // then the host's turn
   }
-  Posted receive;
+  PostedMessage receive;
   *code =
       host().Irecv(buffer, static_cast<int>(count), (MPI_Datatype)type, source, tag, (MPI_Comm)comm, &receive.request);
   if (receive.has_failed(*code)) return true;
@@ -223,7 +223,7 @@ bool wait_in_recv(int* code, void* buffer, std::int64_t count, Handle type, int 
 
 bool wait_in_mrecv(int* code, void* buffer, std::int64_t count, Handle type, void* message, void* status) {
   if (!fits(count)) return false;
-  Posted receive;
+  PostedMessage receive;
   *code = host().Imrecv(buffer, static_cast<int>(count), (MPI_Datatype)type, static_cast<MPI_Message*>(message),
                         &receive.request);
   if (receive.has_failed(*code)) return true;

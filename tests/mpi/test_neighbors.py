@@ -9,12 +9,13 @@ import pytest
 
 NAMES = ("neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw")
 RANDOM = {"STRETTO_NONBLOCKING": "on"}
+ASKED = {f"STRETTO_{name.upper()}": "schedule" for name in NAMES}
 
 
 @pytest.fixture
 def play(mpi, run_mpi, build_cxx):
-    def run(np, *what, env, timeout=60):
-        job = run_mpi(mpi, np, [build_cxx("neighbor_calls.cpp"), *what], env=env, timeout=timeout).ok()
+    def run(np, *what, env, timeout=60, before=()):
+        job = run_mpi(mpi, np, [*before, build_cxx("neighbor_calls.cpp"), *what], env=env, timeout=timeout).ok()
         results = job.results()
         assert len(results) == np and not any(r["wrong"] for r in results), job.describe()
 
@@ -58,8 +59,17 @@ def test_with_checks_and_few_slots(play, env):
 @pytest.mark.one_mpi("openmpi")
 def test_by_schedule(play, tmp_path):
     report = tmp_path / "stats.json"
-    asked = {f"STRETTO_{name.upper()}": "schedule" for name in NAMES}
-    play(5, "random", 13, 12, env=RANDOM | asked | {"STRETTO_STATS": f"json:{report}"})
+    play(5, "random", 13, 12, env=RANDOM | ASKED | {"STRETTO_STATS": f"json:{report}"})
+    paths = _paths(report)
+    assert paths["schedule"] == sum(paths.values())
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(("np", "each"), [(3, 2), (5, 2), (8, 3)])
+def test_between_nodes(play, on_nodes, tmp_path, np, each):
+    report = tmp_path / "stats.json"
+    env = ASKED | RANDOM | {"STRETTO_STATS": f"json:{report}"}
+    play(np, "random", 17, 6, env=env, timeout=120, before=[on_nodes(each)])
     paths = _paths(report)
     assert paths["schedule"] == sum(paths.values())
 

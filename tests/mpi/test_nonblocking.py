@@ -37,11 +37,51 @@ def test_random_calls(mpi, run_mpi, build_program, tmp_path, long_mode, np, seed
     assert _by_schedule(report) > count / 2
 
 
+BETWEEN = [pytest.param(3, 2, id="2+1"), pytest.param(5, 2, id="2+2+1"), pytest.param(8, 3, id="3+3+2")]
+
+
+@pytest.mark.parametrize(("np", "each"), BETWEEN)
+@pytest.mark.parametrize("source", ["nonblocking.c", "persistent.c"])
+def test_random_calls_between_nodes(mpi, run_mpi, build_program, on_nodes, tmp_path, long_mode, source, np, each):
+    """More calls go by schedule than the blocking ones among them, which all do."""
+    report = tmp_path / "stats.json"
+    count = 1000 if long_mode else 120
+    env = ON | {"STRETTO_STATS": f"json:{report}"}
+    what = ("random", np, count)
+    job = _run(mpi, run_mpi, build_program, np, *what, env=env, source=source, before=[on_nodes(each)], timeout=120)
+    assert _by_schedule(report) > count and job.messages() == [], job.describe()
+
+
 @pytest.mark.few
 @pytest.mark.parametrize("what", ["ahead", "held", "freed", "errors"])
 @pytest.mark.parametrize("np", [3, pytest.param(5, marks=pytest.mark.long)])
 def test_what_mpi_promises(mpi, run_mpi, build_program, what, np):
     _run(mpi, run_mpi, build_program, np, what)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("what", ["ahead", "held", "freed"])
+def test_what_mpi_promises_between_nodes(mpi, run_mpi, build_program, on_nodes, what):
+    _run(mpi, run_mpi, build_program, 3, what, before=[on_nodes(2)])
+
+
+def test_what_persistent_requests_keep_between_nodes(mpi, run_mpi, build_program, on_nodes):
+    _run(mpi, run_mpi, build_program, 3, "freed", source="persistent.c", before=[on_nodes(2)])
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(("np", "each"), BETWEEN[:2])
+def test_an_error_between_nodes_is_an_error_of_all_later_calls(mpi, run_mpi, build_program, on_nodes, np, each):
+    _run(mpi, run_mpi, build_program, np, "once", source="late_errors.c", before=[on_nodes(each)])
+
+
+@pytest.mark.one_mpi("openmpi")
+def test_without_connections_the_mpi_serves_calls_between_nodes(mpi, run_mpi, build_program, on_nodes, tmp_path):
+    report = tmp_path / "stats.json"
+    env = ON | {"STRETTO_STATS": f"json:{report}", "STRETTO_FAULT": "stream_listen:*:EMFILE", "STRETTO_EXPLAIN": "1"}
+    job = _run(mpi, run_mpi, build_program, 3, "random", 3, 60, env=env, before=[on_nodes(2)], preload="faulty")
+    assert "the MPI; members cannot connect" in job.stderr, job.describe()
+    assert _by_schedule(report) < 60
 
 
 @pytest.mark.every
@@ -72,6 +112,11 @@ def test_what_persistent_requests_keep(mpi, run_mpi, build_program, what):
 @pytest.mark.few
 def test_two_threads(mpi, run_mpi, build_program):
     _run(mpi, run_mpi, build_program, 3, "threads", 200)
+
+
+@pytest.mark.few
+def test_two_threads_between_nodes(mpi, run_mpi, build_program, on_nodes):
+    _run(mpi, run_mpi, build_program, 3, "threads", 60, before=[on_nodes(2)])
 
 
 @pytest.mark.one_mpi

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <deque>
+#include <optional>
+#include <utility>
 
 #include "engine/process.hpp"
 #include "reduce/reduce.hpp"
@@ -213,8 +215,11 @@ struct RankState {
   Queued* queued = nullptr;
 };
 
-// Each rank drives its calls at its own pace, and also in the waits of its blocking calls.
-void play(int ranks, std::uint64_t seed, int count) {
+// Each rank drives its calls at its own pace, and also in the waits of its blocking calls. `each`:
+// so many ranks share a node, and what is on other nodes has connections; 0: all share memory.
+void play(int ranks, std::uint64_t seed, int count, int each = 0) {
+  std::optional<Nodes> nodes;
+  if (each != 0) nodes.emplace(ranks, each);
   std::vector<RankState> states(static_cast<std::size_t>(ranks));
   Group group(everybody(ranks)), apart(everybody(ranks));
   engine::Settings settings;
@@ -226,7 +231,10 @@ void play(int ranks, std::uint64_t seed, int count) {
         ASSERT_NE(comm, nullptr);
         {
           Queued queued;
-          queued.open(process, apart, rank);
+          if (nodes)
+            queued.open(process, *nodes, ranks, 1, rank);
+          else
+            queued.open(process, apart, rank);
           states[static_cast<std::size_t>(rank)].queued = &queued;
           std::mt19937_64 random(seed * 77 + static_cast<std::uint64_t>(rank));
           std::deque<Made> calls;
@@ -262,6 +270,46 @@ void play(int ranks, std::uint64_t seed, int count) {
 
 TEST(CallQueueTest, OutstandingCallsAndBlockingOnes) {
   for (const int ranks : {2, 3, 5, 8}) play(ranks, static_cast<std::uint64_t>(ranks), 40 * kEffort);
+}
+
+TEST(CallQueueTest, BetweenNodes) {
+  for (const auto& [ranks, each] : {std::pair{3, 2}, {4, 1}, {5, 2}, {8, 3}})
+    play(ranks, static_cast<std::uint64_t>(ranks * 10 + each), 20 * kEffort, each);
+}
+
+// A call of one rank fails. It and all later ones fail on every rank, which nobody waits for in
+// vain.
+TEST(CallQueueTest, AnErrorEndsAllLaterCallsBetweenNodes) {
+  constexpr int kRanks = 5;
+  Nodes nodes(kRanks, 2);
+  run_job(kRanks, {}, [&](int rank, engine::Process& process) {
+    Queued queued;
+    queued.open(process, nodes, kRanks, 1, rank);
+    std::vector<char> mine(64, 'a'), all(64 * kRanks);
+    std::deque<Prepared> calls;
+    const auto bytes_of = [&](int r) { return std::uint64_t{rank == 0 && r == 3 ? 32u : 64u}; };
+    std::vector<std::int32_t> counts, displs;
+    for (int r = 0; r < kRanks; ++r) {
+      counts.push_back(static_cast<std::int32_t>(bytes_of(r)));
+      displs.push_back(64 * r);
+    }
+    calls.emplace_back(queued.scheduler);
+    ASSERT_EQ(engine::gather(calls.back(), Collective::gatherv, {mine.data(), 64, &kBytes},
+                             {all.data(), &kBytes, 0, counts.data(), displs.data(), false}, 0, false, true)
+                  .status,
+              Status::ok);
+    queued.queue.post(calls.back());
+    for (int call = 0; call < 4; ++call) {
+      calls.emplace_back(queued.scheduler);
+      ASSERT_EQ(engine::barrier(calls.back()).status, Status::ok);
+      queued.queue.post(calls.back());
+    }
+    while (!queued.queue.empty()) {
+      if (!queued.queue.advance()) std::this_thread::yield();
+    }
+    if (rank == 0) EXPECT_EQ(calls.front().outcome.status, Status::truncated);
+    for (std::size_t call = 1; call < calls.size(); ++call) EXPECT_NE(calls[call].outcome.status, Status::ok);
+  });
 }
 
 // The root of long messages goes on to another communicator, on which only other ranks must come:

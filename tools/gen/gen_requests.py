@@ -7,9 +7,8 @@ from gen_api import Parameter
 from stretto.core.arguments import COLLECTIVES
 
 # The blocking function of ours that each of them calls.
-_BLOCKING = [name for name in COLLECTIVES if not name.endswith("alltoallw")]
-SERVED = {f"I{name}": name for name in _BLOCKING}
-PERSISTENT = {f"{name.capitalize()}_init": name for name in _BLOCKING if not name.startswith("neighbor")}
+SERVED = {f"I{name}": name for name in COLLECTIVES}
+PERSISTENT = {f"{name.capitalize()}_init": name for name in COLLECTIVES}
 # They start or free a persistent request, or free what a request still needs.
 HANDLES = ("Start", "Startall", "Request_free", "Op_free", "Type_free")
 WRAPPED = (*SERVED, *PERSISTENT, *HANDLES)
@@ -42,7 +41,7 @@ def function(entry: str, name: str, parameters: tuple[Parameter, ...], large: bo
             "  return true;",
         ]
     else:
-        held = [p.name for p in parameters if p.kind in {"DATATYPE", "OPERATION"}]
+        held = [p.name for p in parameters if p.kind in {"DATATYPE", "OPERATION"} and not p.array]
         listed = ", ".join([f"code, Entry::{entry}, comm, request, make", *held])
         out += [
             f"  const auto make = [=](Call& call) {{ return {PERSISTENT[name]}(call, {arguments}); }};",

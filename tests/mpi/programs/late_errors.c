@@ -2,6 +2,7 @@
 // Errors of nonblocking collectives that only a wait or test finds: what each of them returns,
 // what is in the statuses, and who is told.
 //   late_errors truncation   rank 0 has too little room in an Igatherv
+//   late_errors once         the same once, and from then on every call fails, on every rank
 //   late_errors gone         the last rank frees the communicator and makes no call on it
 // Prints RESULT with the number of wrong values, for each rank.
 #include <mpi.h>
@@ -96,6 +97,20 @@ static void truncation(MPI_Comm comm, enum Way way) {
   judge(way, code, several, statuses, rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
 }
 
+static void once(MPI_Comm comm) {
+  int two[2] = {rank, rank}, words[64], counts[16], displs[16], failed = 0;
+  MPI_Request request;
+  for (int p = 0; p < size; ++p) counts[p] = p == size - 1 ? 1 : 2, displs[p] = 2 * p;
+  MPI_Igatherv(two, 2, MPI_INT, words, counts, displs, MPI_INT, 0, comm, &request);
+  int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (rank == 0) expect(class_of(code) == MPI_ERR_TRUNCATE, "class", 0, class_of(code));
+  for (int turn = 0; turn < 8; ++turn) {  // what is under way may still succeed
+    MPI_Ibarrier(comm, &request);
+    failed = MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+  }
+  expect(failed && told_others == 0, "calls after the error", 0, told_others);
+}
+
 static void gone(MPI_Comm comm) {
   MPI_Request request;
   told = told_others = 0;
@@ -121,6 +136,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 5; ++i) MPI_Barrier(comm);
   if (!strcmp(argv[1], "truncation"))
     for (int i = 0; i < 3 * kWays; ++i) truncation(comm, (enum Way)(i % kWays));
+  if (!strcmp(argv[1], "once")) once(comm);
   if (!strcmp(argv[1], "gone")) gone(comm);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);

@@ -4,7 +4,7 @@
 //   neighbor_calls random SEED N
 //             N calls on each of many topologies: grids, graphs, distributed graphs with neighbours
 //             that are there several times, and duplicates of these. Calls block, or have requests
-//             that end later
+//             that end later, or persistent ones that start twice
 //   neighbor_calls host SEED N
 //             the same without such neighbours, all blocking: for STRETTO_CHECK=3, because some
 //             MPIs exchange the blocks of such neighbours
@@ -210,6 +210,19 @@ void by_messages(const Topology& t, At sent_at, const std::vector<int>& sent, At
 
 // ---- One call ----
 
+// The blocking call, the nonblocking one, or the persistent request.
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define MAKE(name, ...)                                                                 \
+  (request == nullptr ? MPI_Neighbor_##name(__VA_ARGS__)                                \
+   : persistent       ? MPI_Neighbor_##name##_init(__VA_ARGS__, MPI_INFO_NULL, request) \
+                      : MPI_Ineighbor_##name(__VA_ARGS__, request))
+constexpr bool kHasPersistent = true;
+#else
+#define MAKE(name, ...) \
+  (request == nullptr ? MPI_Neighbor_##name(__VA_ARGS__) : MPI_Ineighbor_##name(__VA_ARGS__, request))
+constexpr bool kHasPersistent = false;
+#endif
+
 enum Form { kAllgather, kAllgatherv, kAlltoall, kAlltoallv, kAlltoallw, kForms };
 
 // One side: blocks in an array of ints, every n-th of which counts.
@@ -240,40 +253,36 @@ class Made {
     same_.resize(static_cast<std::size_t>(most_ + 1) * kStride[send_type_]);
     for (int& word : same_) word = below(own, 1 << 30);
     same_count_ = mine;
+    empty_ = receive_.memory;
     expect(sent, received);
   }
 
-  // Starts the call, or makes it if `request` is null.
-  void go(MPI_Request* request) {
+  // Makes the call. It blocks if `request` is null. `persistent`: makes and starts the request.
+  void go(MPI_Request* request, bool persistent) {
+    receive_.memory = empty_;
+    make(request, persistent);
+    if (persistent) MPI_Start(request);
+  }
+  void start_again(MPI_Request* request) {
+    receive_.memory = empty_;
+    MPI_Start(request);
+  }
+
+  void make(MPI_Request* request, bool persistent) {
     const MPI_Datatype give = g_types[send_type_], take = g_types[receive_type_];
     Side &s = send_, &r = receive_;
     int *in = r.memory.data(), *out = s.memory.data(), *same = same_.data();
     const MPI_Comm comm = t_.comm;
+    const int *give_n = s.counts.data(), *give_at = s.displs.data(), *take_n = r.counts.data(),
+              *take_at = r.displs.data();
+    (void)persistent;
     switch (form_) {
-      case kAllgather:
-        request ? MPI_Ineighbor_allgather(same, most_, give, in, most_, take, comm, request)
-                : MPI_Neighbor_allgather(same, most_, give, in, most_, take, comm);
-        break;
-      case kAllgatherv:
-        request ? MPI_Ineighbor_allgatherv(same, same_count_, give, in, r.counts.data(), r.displs.data(), take, comm,
-                                           request)
-                : MPI_Neighbor_allgatherv(same, same_count_, give, in, r.counts.data(), r.displs.data(), take, comm);
-        break;
-      case kAlltoall:
-        request ? MPI_Ineighbor_alltoall(out, most_, give, in, most_, take, comm, request)
-                : MPI_Neighbor_alltoall(out, most_, give, in, most_, take, comm);
-        break;
-      case kAlltoallv:
-        request ? MPI_Ineighbor_alltoallv(out, s.counts.data(), s.displs.data(), give, in, r.counts.data(),
-                                          r.displs.data(), take, comm, request)
-                : MPI_Neighbor_alltoallv(out, s.counts.data(), s.displs.data(), give, in, r.counts.data(),
-                                         r.displs.data(), take, comm);
-        break;
+      case kAllgather: MAKE(allgather, same, most_, give, in, most_, take, comm); break;
+      case kAllgatherv: MAKE(allgatherv, same, same_count_, give, in, take_n, take_at, take, comm); break;
+      case kAlltoall: MAKE(alltoall, out, most_, give, in, most_, take, comm); break;
+      case kAlltoallv: MAKE(alltoallv, out, give_n, give_at, give, in, take_n, take_at, take, comm); break;
       default:
-        request ? MPI_Ineighbor_alltoallw(out, s.counts.data(), s.bytes.data(), s.types.data(), in, r.counts.data(),
-                                          r.bytes.data(), r.types.data(), comm, request)
-                : MPI_Neighbor_alltoallw(out, s.counts.data(), s.bytes.data(), s.types.data(), in, r.counts.data(),
-                                         r.bytes.data(), r.types.data(), comm);
+        MAKE(alltoallw, out, give_n, s.bytes.data(), s.types.data(), in, take_n, r.bytes.data(), r.types.data(), comm);
     }
   }
   void check(int number) const {
@@ -335,7 +344,7 @@ class Made {
   Form form_;
   int send_type_, receive_type_, most_, same_count_ = 0;
   Side send_, receive_;
-  std::vector<int> same_, expected_;
+  std::vector<int> same_, expected_, empty_;
 };
 
 void play(std::uint64_t seed, int calls, bool random_completion) {
@@ -345,20 +354,30 @@ void play(std::uint64_t seed, int calls, bool random_completion) {
   for (std::size_t n = 0; n < all.size(); n++) {
     std::deque<Made> waiting;
     std::vector<MPI_Request> requests;
+    std::vector<bool> persistent;
     for (int call = 0; call < calls; call++) {
       const Form form = static_cast<Form>(below(random, kForms));
-      const bool later = random_completion && below(random, 3) == 0 && form != kAlltoallw;
+      const bool later = random_completion && below(random, 3) == 0;
+      persistent.push_back(later && kHasPersistent && below(random, 3) == 0);
       waiting.emplace_back(all[n], form, Random(random()), Random(own()));
       MPI_Request& request = requests.emplace_back(MPI_REQUEST_NULL);
-      waiting.back().go(later ? &request : nullptr);
+      waiting.back().go(later ? &request : nullptr, persistent.back());
       int flag = 0;
       if (below(own, 3) == 0)
         MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE);
       if (call + 1 < calls && below(random, 6) != 0) continue;
       MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
       for (const Made& made : waiting) made.check(call);
+      for (std::size_t i = 0; i < waiting.size(); i++) {
+        if (!persistent[i]) continue;
+        waiting[i].start_again(&requests[i]);
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+        waiting[i].check(call);
+        MPI_Request_free(&requests[i]);
+      }
       waiting.clear();
       requests.clear();
+      persistent.clear();
     }
   }
   for (Topology& t : all) MPI_Comm_free(&t.comm);

@@ -115,8 +115,10 @@ static void freed(void) {
     MPI_Comm comm;
     MPI_Op op;
     MPI_Datatype two;
-    MPI_Request requests[4];
+    MPI_Request requests[5];
     int mine = rank, all = -1, pair[2] = {rank, turn}, got[2] = {-1, -1}, scanned[2] = {-1, -1};
+    int sent[64], received[64], counts[32], displs[32];
+    MPI_Datatype types[32];
     int* words = malloc(sizeof(int) * 50000);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int i = 0; i < 5; ++i) MPI_Barrier(comm);
@@ -128,10 +130,19 @@ static void freed(void) {
     MPI_Type_commit(&two);
     MPI_Iallreduce(pair, got, 1, two, op, comm, &requests[2]);
     MPI_Iscan(pair, scanned, 1, two, op, comm, &requests[3]);
+    for (int p = 0; p < size; ++p) {
+      counts[p] = 1;
+      displs[p] = 2 * p * (int)sizeof(int);
+      types[p] = two;
+      sent[2 * p] = rank;
+      sent[2 * p + 1] = turn + p;
+    }
+    MPI_Ialltoallw(sent, counts, displs, types, received, counts, displs, types, comm, &requests[4]);
     MPI_Op_free(&op);
     MPI_Type_free(&two);
     MPI_Comm_free(&comm);
-    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(5, requests, MPI_STATUSES_IGNORE);
+    for (int p = 0; p < size; ++p) expect(received[2 * p] == p && received[2 * p + 1] == turn + rank, "pair of", p);
     expect(got[0] == size * (size - 1) / 2 && got[1] == turn * size, "sum of pairs", turn);
     expect(scanned[0] == rank * (rank + 1) / 2 && scanned[1] == turn * (rank + 1), "scan of pairs", turn);
     expect(all == size * (size - 1) / 2 && words[49999] == 49999, "turn", turn);
