@@ -28,8 +28,8 @@ void CallQueue::post(Prepared& call) {
   start();
 }
 
-// Starts the first call. Calls that move nothing end at once. After a failure, so do all others, and
-// peers hear of it.
+// Starts the first call. Calls that move nothing end at once. After a failure, so do all others,
+// and peers hear of it.
 void CallQueue::start() {
   while (first_ != nullptr) {
     idle_ = 0;
