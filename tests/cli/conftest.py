@@ -20,13 +20,12 @@ for folder in (ROOT / "python", ROOT / "tests" / "mpi"):
         sys.path.append(str(folder))
 
 
+import short_run  # noqa: E402
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests only with --long, as beside us, also where this folder is run alone."""
-    if config.getoption("--long", default=False) or os.environ.get("STRETTO_TEST_LONG", "") not in ("", "0"):
-        return
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="needs --long"))
+    short_run.choose(config, items)
 
 
 @pytest.fixture(scope="session")

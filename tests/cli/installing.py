@@ -39,9 +39,9 @@ def installed(
             become = [*shut_in, "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
         clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), **(environment or {})}
 
-        def call(*arguments: str | Path, tool: str | Path = venv / "bin/stretto") -> subprocess.CompletedProcess[str]:
+        def call(*arguments: str | Path, tool: str | Path = "stretto") -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                [*become, tool, *arguments],
+                [*become, venv / "bin" / tool, *arguments],
                 cwd=home,
                 env=clean,
                 stdin=subprocess.DEVNULL,

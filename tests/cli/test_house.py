@@ -8,6 +8,8 @@ from pathlib import Path
 import house
 import pytest
 
+pytestmark = pytest.mark.xdist_group("house")  # all checks are made at once
+
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, dict[str, list[str]]]:

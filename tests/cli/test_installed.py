@@ -94,13 +94,23 @@ def user(wheel: Path) -> Iterator[User]:
         shutil.rmtree(launcher.parent)
 
 
+@pytest.mark.slow
+def test_another_user_builds_in_his_own_home(user: User) -> None:
+    """A program of one file: CMake has read its files, and found all others, before that."""
+    made = "from stretto.native import build; print(build.ensure_built('release', ['stretto-core-to-core']))"
+    done = user("-c", made, tool="python")
+    assert done.returncode == 0, done.stderr
+    folder = Path(done.stdout.strip())
+    assert " " in str(folder) and user(tool=folder / "stretto-core-to-core").returncode == 0
+
+
 @pytest.mark.long
 def test_verify_builds_what_it_needs(user: User) -> None:
     done = user("verify", "--max-ranks", "3")
     assert done.returncode == 0 and " 0 failed" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_program_is_run_and_served(user: User) -> None:
     compiler = next((c for c in ("mpicc.openmpi", "mpicc.mpich") if os.path.exists(f"/usr/bin/{c}")), None)
     if compiler is None:

@@ -37,8 +37,8 @@ def segments_of(token: str) -> set[Path]:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("command", ["bench", "demo"])
-@pytest.mark.parametrize("found", FOUND, ids=lambda m: m.tag)
-def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mpi", FOUND, ids=lambda m: m.tag)
+def test_segments_of_the_mpi_do_not_outlive_ctrl_c(mpi: Mpi, command: str, tmp_path: Path) -> None:
     """A terminal sends SIGINT to all processes in the foreground. Asked to end by us as well, a
     launcher left the segments of its ranks."""
     token = uuid.uuid4().hex
@@ -47,7 +47,7 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
         "demo": ["--vertices", "200000", "--no-bench", "--picture", tmp_path / "x.png"],
     }[command]
     process = subprocess.Popen(
-        [sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", found.mpiexec, *line],
+        [sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", mpi.mpiexec, *line],
         start_new_session=True,
         env={**os.environ, harness.TOKEN: token},
         stdout=subprocess.DEVNULL,
@@ -66,7 +66,7 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(found: Mpi, command: str, tmp
         time.sleep(0.2)  # all ranks have theirs
         segments |= segments_of(token)
         os.killpg(process.pid, signal.SIGINT)
-        if found.kind == "openmpi":  # whose launcher takes its time, so that some press it twice
+        if mpi.kind == "openmpi":  # whose launcher takes its time, so that some press it twice
             time.sleep(0.1)
             os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=30)[1]

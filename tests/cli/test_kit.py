@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from stretto.bench.request import OPS
+from stretto.kit import making
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -29,8 +30,15 @@ for name in sys.argv[2:]:
     importlib.import_module(name)
 """
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
-# Making the kit links the libraries again.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kit"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("kit"), pytest.mark.timeout(600)]
+made_of_all = pytest.mark.long  # making the kit links the libraries again
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """The kit without what must be built."""
+    making.copy_texts(tmp_path / "kit")
+    return tmp_path / "kit"
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +84,14 @@ def run(line: list[str | Path]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=250)
 
 
+@made_of_all
 def test_the_archive_is_small_and_says_what_it_is(archive: Path, kit: Path) -> None:
     assert archive.stat().st_size < 64 << 20
     assert "/measure --out" in (kit / "README.md").read_text()
     assert (kit / "LICENSE").exists()
 
 
+@made_of_all
 def test_nothing_needs_a_newer_glibc(kit: Path) -> None:
     looked_at = 0
     for path in (p for p in kit.rglob("*") if p.is_file() and not p.is_symlink()):
@@ -98,8 +108,10 @@ def test_nothing_needs_a_newer_glibc(kit: Path) -> None:
     assert looked_at > 40
 
 
-def test_python_files_are_of_the_oldest_python(kit: Path) -> None:
-    for path in kit.glob("python/stretto/**/*.py"):
+def test_python_files_are_of_the_oldest_python(texts: Path) -> None:
+    paths = list(texts.glob("python/stretto/**/*.py"))
+    assert len(paths) > 100
+    for path in paths:
         tree = ast.parse(path.read_text(), feature_version=PYTHON)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
         for call in calls:
@@ -109,7 +121,7 @@ def test_python_files_are_of_the_oldest_python(kit: Path) -> None:
             united = any(isinstance(a, ast.BinOp) and isinstance(a.op, ast.BitOr) for a in call.args)
             assert not (call.func.id in ("isinstance", "issubclass") and united), path
     for script in ("stretto", "measure"):
-        ast.parse((kit / script).read_text(), feature_version=(3, 5))  # so that an older one can say so
+        ast.parse((texts / script).read_text(), feature_version=(3, 5))  # so that an older one can say so
 
 
 def oldest_python() -> Path | None:
@@ -121,6 +133,7 @@ def oldest_python() -> Path | None:
     return next((path for path in places if path.exists()), None)
 
 
+@made_of_all
 def test_the_tool_runs_on_the_oldest_python(kit: Path) -> None:
     python = oldest_python()
     if not python:
@@ -135,6 +148,7 @@ def test_the_tool_runs_on_the_oldest_python(kit: Path) -> None:
     assert done.returncode == 0 and "--quick" in done.stdout, done.stderr
 
 
+@made_of_all
 def test_it_measures_for_any_user_without_network(kit: Path, place: Path) -> None:
     line = shut_in(place, kit / "measure", "--quick", "--sizes", "8:512", "--budget", "0.01", "--out", "found.json")
     done = run(line)
@@ -150,6 +164,7 @@ def test_it_measures_for_any_user_without_network(kit: Path, place: Path) -> Non
     assert again.returncode == 2 and "complete" in again.stderr
 
 
+@made_of_all
 def test_the_tool_runs_a_program_of_the_kit(kit: Path, place: Path) -> None:
     program = kit / "python/stretto/prebuilt/mpich/collectives"
     words = ["--ops", "bcast", "--min", "8", "--max", "8", "--budget", "0.01", "--no-bound"]
@@ -157,10 +172,10 @@ def test_the_tool_runs_a_program_of_the_kit(kit: Path, place: Path) -> None:
     assert done.returncode == 0 and '"preloaded":true' in done.stdout, done.stdout + done.stderr
 
 
-def test_an_older_python_starts_a_newer_one_or_says_so(kit: Path, tmp_path: Path) -> None:
-    script = (kit / "stretto").read_text()
+def test_an_older_python_starts_a_newer_one_or_says_so(texts: Path, tmp_path: Path) -> None:
+    script = (texts / "stretto").read_text()
     assert script.count("if sys.version_info < OLDEST:") == 1
-    played = kit / "as-if-old"
+    played = texts / "as-if-old"
     played.write_text(script.replace("if sys.version_info < OLDEST:", "if sys.argv[-1] != '--version':"))
     (tmp_path / "python3.9").write_text('#!/bin/sh\necho "started again: $@"\n')
     (tmp_path / "python3.10").write_text("#!/bin/sh\nexit 127\n")  # as pyenv has them

@@ -15,6 +15,7 @@ import pytest
 from stretto.packaging import manual
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.xdist_group("manual")
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = "%%MatrixMarket matrix coordinate pattern general\n"
+pytestmark = pytest.mark.xdist_group("matrix_market")
 
 
 @pytest.fixture(scope="session")

@@ -315,7 +315,7 @@ def test_narrow_bars_are_seen() -> None:
 
 @pytest.mark.alone
 def test_a_diagram_of_many_messages_is_drawn_soon(stretto: Tool, tmp_path: Path) -> None:
-    """80,000 bars, one by one, took a minute."""
+    """20,000 bars, one by one, took a quarter of a minute."""
     begin = time.monotonic()
     done = stretto(
         "model",
@@ -325,13 +325,13 @@ def test_a_diagram_of_many_messages_is_drawn_soon(stretto: Tool, tmp_path: Path)
         "-a",
         "linear",
         "-n",
-        "200",
+        "100",
         "--logp",
         LOGP,
         "--plot",
         tmp_path / "d.png",
     )
-    assert done.returncode == 0 and time.monotonic() - begin < 40, done.stderr
+    assert done.returncode == 0 and time.monotonic() - begin < 10, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from stretto.bench.pagerank import compile_pagerank
 from stretto.mpi import Mpi, finding, launching
 
-every_mpi = pytest.mark.parametrize("found", [m for m in finding.find_all() if m.mpicc], ids=lambda m: m.tag)
+in_turn = pytest.mark.parametrize("mpi", [m for m in finding.find_all() if m.mpicc], ids=lambda m: m.tag)
 
 
 def pagerank(found: Mpi, np: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -34,8 +34,8 @@ def power_iteration(n: int, edges: list[tuple[int, int]]) -> numpy.ndarray:
     return x
 
 
-@every_mpi
-def test_agrees_with_numpy(found: Mpi, tmp_path: Path) -> None:
+@in_turn
+def test_agrees_with_numpy(mpi: Mpi, tmp_path: Path) -> None:
     """More ranks than some graphs have rows; vertices without a way out; loops and double edges."""
     rng = random.Random(3)
     for n, np in ((1, 2), (3, 4), (40, 3)):
@@ -45,7 +45,7 @@ def test_agrees_with_numpy(found: Mpi, tmp_path: Path) -> None:
             f"%%MatrixMarket matrix coordinate pattern general\n{n} {n} {len(edges)}\n"
             + "".join(f"{i + 1} {j + 1}\n" for i, j in edges)
         )
-        done = pagerank(found, np, "--matrix", path, "--topics", "1", "--tolerance", "1e-14")
+        done = pagerank(mpi, np, "--matrix", path, "--topics", "1", "--tolerance", "1e-14")
         assert done.returncode == 0, done.stderr
         expected = power_iteration(n, edges)
         shown = re.findall(r"^  \d\. vertex (\d+) +([\d.]+)$", done.stdout, re.MULTILINE)

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SITE = sysconfig.get_path("purelib")  # has the Python packages of others
 MODULECMD = next(iter(Path("/usr/lib").glob("*/modulecmd.tcl")), None)
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
+pytestmark = pytest.mark.xdist_group("prefix")
 
 
 def files(folder: Path) -> set[str]:

@@ -35,11 +35,11 @@ def test_a_program_is_described_in_full(name: str) -> None:
     assert any(flag.startswith("-std=c++") for flag in program.all_flags()) == (program.language == "c++")
 
 
-@pytest.mark.parametrize("found", {m.abi: m for m in FOUND}.values(), ids=lambda m: m.tag)
+@pytest.mark.parametrize("mpi", {m.abi: m for m in FOUND}.values(), ids=lambda m: m.tag)
 @pytest.mark.parametrize("name", [name for name in ALL if name != "simulated"])  # which needs SimGrid
-def test_a_program_is_built_once(name: str, found: Mpi) -> None:
-    if ALL[name].language == "fortran" and (not found.mpifort or found.kind == "impi"):
+def test_a_program_is_built_once(name: str, mpi: Mpi) -> None:
+    if ALL[name].language == "fortran" and (not mpi.mpifort or mpi.kind == "impi"):
         pytest.skip("Fortran with mpi_f08 cannot be built for this MPI here")
-    path = programs.compiled(found, name)
+    path = programs.compiled(mpi, name)
     made = path.stat().st_mtime_ns
-    assert path.name == name and programs.compiled(found, name).stat().st_mtime_ns == made
+    assert path.name == name and programs.compiled(mpi, name).stat().st_mtime_ns == made

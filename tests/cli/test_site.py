@@ -21,6 +21,7 @@ pytest.importorskip("material")
 SPEC = importlib.util.spec_from_file_location("stretto_site", ROOT / "dev/site.py")
 site = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(site)
+pytestmark = pytest.mark.xdist_group("site")
 
 
 @pytest.fixture(scope="module")

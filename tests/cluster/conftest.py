@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the tests that run MPI programs on a cluster of namespaces (docs/cluster.md).
 
-def test_something(mpi, cluster, program):                  # on Open MPI's and MPICH's wheels; with --long on every MPI
+def test_something(mpi, cluster, program):        # on Open MPI's and MPICH's wheels in turn; with --long on every MPI
     job = cluster.run(mpi, [program("hello.c")], where="node").ok()
     assert job.links["leaf0"].up_bytes < 1e6
 """
@@ -25,6 +25,7 @@ for folder in (ROOT / "python", ROOT / "tests" / "mpi"):
         sys.path.append(str(folder))
 
 import harness  # noqa: E402
+import short_run  # noqa: E402
 from stretto.cluster import Cluster, Plan, Traffic, run, why_not  # noqa: E402
 from stretto.mpi import Mpi, find_all  # noqa: E402
 from stretto.native import build  # noqa: E402
@@ -39,14 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         pass
 
 
-def is_long(config: pytest.Config) -> bool:
-    return bool(config.getoption("--long", default=False)) or os.environ.get("STRETTO_TEST_LONG", "") not in ("", "0")
-
-
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("long") and not is_long(config):
-            item.add_marker(pytest.mark.skip(reason="needs --long"))
+    short_run.choose(config, items)
 
 
 @functools.cache
@@ -74,7 +70,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         usual = [m for m in _mpis() if m.origin == "wheel" and m.kind in kinds]
         metafunc.parametrize(
             "mpi",
-            [_with_marks(m) for m in _mpis()] if is_long(metafunc.config) else usual,
+            [_with_marks(m) for m in _mpis()] if short_run.is_long(metafunc.config) else usual,
             ids=lambda m: m.tag,
             scope="session",
         )

@@ -13,7 +13,7 @@ import time
 import pytest
 from pmix_programs import NEEDS_HEADER, kv_job, own_client
 
-pytestmark = NEEDS_HEADER
+pytestmark = [NEEDS_HEADER, pytest.mark.every]  # the launcher of some is no PMIx server
 
 CLIENTS = ["own", pytest.param("system", marks=pytest.mark.long)]
 

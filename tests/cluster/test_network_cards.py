@@ -8,6 +8,7 @@ import re
 import harness
 import pytest
 
+pytestmark = pytest.mark.every  # some cases are for one MPI only
 BYTES = 8 << 20
 
 

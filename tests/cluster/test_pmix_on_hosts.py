@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from pmix_programs import NEEDS_HEADER, client, counts, library, own_client
 
-pytestmark = NEEDS_HEADER
+pytestmark = [NEEDS_HEADER, pytest.mark.every]  # the launcher of some is no PMIx server
 
 
 @pytest.mark.parametrize(("np", "where"), [(4, "slot"), (4, "node")])

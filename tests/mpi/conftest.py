@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the tests that run MPI programs.
 
-    def test_something(mpi, run_mpi, build_program):          # on one MPI of each ABI
+    def test_something(mpi, run_mpi, build_program):          # on MPIs of both ABIs in turn
         run_mpi(mpi, 2, [build_program(mpi, "x.c")]).ok()
 
 Markers: every runs on each MPI found, and so do all tests with --long or --mpi. few prefers MPIs that
 start fast. one_mpi takes one of these: MPICH, which starts faster, or with one_mpi("openmpi") Open
 MPI, whose waiting ranks leave more to others. only(kind=..., abi=..., origin=...) keeps some MPIs.
-long needs --long.
+long needs --long. short_run.py says which case takes which MPI.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ for folder in (ROOT / "python", Path(__file__).parent):
         sys.path.append(str(folder))
 
 import harness  # noqa: E402
+import short_run  # noqa: E402
 from stretto.mpi import Mpi, finding  # noqa: E402
 from stretto.mpi.abis import STANDARD  # noqa: E402
 
@@ -50,20 +51,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only(kind=None, abi=None, origin=None): run on these MPIs only")
     config.addinivalue_line("markers", "few: on the MPI of each ABI that starts fastest; on all with --long")
-    config.addinivalue_line("markers", "every: on each MPI found, also without --long")
     config.addinivalue_line("markers", "long: only with --long (or STRETTO_TEST_LONG=1)")
 
 
-def is_long(config: pytest.Config) -> bool:
-    return bool(config.getoption("--long", default=False)) or os.environ.get("STRETTO_TEST_LONG", "") not in ("", "0")
-
-
+@pytest.hookimpl(trylast=True)  # after -k has chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if is_long(config):
-        return
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="needs --long"))
+    short_run.choose(config, items)
 
 
 def pytest_sessionfinish() -> None:
@@ -97,6 +90,12 @@ def _one(mpis: list[Mpi], abi: str) -> list[Mpi]:
     return sorted(_few(mpis), key=lambda mpi: mpi.abi != abi)[:1]
 
 
+def _has_case_for_every(metafunc: pytest.Metafunc) -> bool:
+    """Whether a case of a test, though not the test, is marked."""
+    values = [value for marker in metafunc.definition.iter_markers("parametrize") for value in marker.args[1]]
+    return any(mark.name == "every" for value in values for mark in getattr(value, "marks", ()))
+
+
 def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
     names = metafunc.config.getoption("--mpi", default=[]) or []
     chosen = [m for m in _found() if not names or any(m.tag.startswith(n) for n in names)]
@@ -108,7 +107,7 @@ def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
             allowed = (value,) if isinstance(value, str) else tuple(value)
             chosen = [m for m in chosen if getattr(m, key) in allowed]
     mark = metafunc.definition.get_closest_marker
-    if names or is_long(metafunc.config) or mark("every"):
+    if names or short_run.is_long(metafunc.config) or mark("every") or _has_case_for_every(metafunc):
         return chosen
     if one := mark("one_mpi"):
         return _one(chosen, *(one.args or ("mpich",)))
@@ -123,7 +122,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def long_mode(request: pytest.FixtureRequest) -> bool:
     """Whether full counts were asked for."""
-    return is_long(request.config)
+    return short_run.is_long(request.config)
 
 
 @pytest.fixture(scope="session")

@@ -27,10 +27,9 @@ from stretto.mpi import Mpi
 
 # Modules whose tests call collectives, create and free communicators, or need collectives inside
 # the MPI.
-DIRECT = "cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes"
-COLLECTIVE = rf"test_({DIRECT}|util_pkl5|rma|io)\b"
-# Without those whose collectives the MPI calls itself.
-ESSENTIAL = rf"test_({DIRECT})\b"
+COLLECTIVE = (
+    r"test_(cco_(buf|vec|obj|nb_buf|ngh_buf)|cco_(buf|obj)_inter|comm|comm_topo|msgzero|attributes|util_pkl5|rma|io)\b"
+)
 NONBLOCKING = r"test_cco_nb_(buf|vec)|test_(grequest|request|comm)\b"
 EXCLUDED = ("spawn", "dynproc")
 # The suite's messages have some bytes. In a copy of these modules they have thousands of elements.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-FULL, QUICK = 100_000, 5_000
+FULL, QUICK = 100_000, 3_000
 # Two runs may differ by chance by an arena of malloc, a page table, and the segment's first pages.
 RESIDENT_KIB, DESCRIPTORS, MAPPINGS = 2048, 2, 8
 
@@ -42,6 +42,7 @@ def test_communicators_never_used_make_no_state(mpi, run_mpi, build_program):
     _compare(mpi, run_mpi, build_program, 2, "unused", QUICK)
 
 
+@pytest.mark.long
 @pytest.mark.only(kind=("openmpi",))
 def test_four_ranks_in_changing_halves(mpi, run_mpi, build_program):
     # Four segments have all their first pages (2.1 MiB) after some 5,000 cycles.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The randomised differential test.
 
-It compares 5,600 cases with the oracle on one MPI of each ABI. With --long it runs 20,000 cases for
-each number of ranks and each MPI.
+In the short run, three ranks of every MPI compare their share of the cases with the oracle, and other
+numbers of ranks do so on MPIs in turn. With --long it runs 20,000 cases for each number of ranks and
+each MPI.
 
 STRETTO_TEST_SEED=n tries other cases. A failure prints the seed and the case.
 `differential --seed S --first CASE --cases 1` runs that case alone. This does not work for cases on

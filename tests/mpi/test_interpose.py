@@ -53,7 +53,7 @@ def calls_of_world(path: Path) -> list[dict[str, int]]:
     return counted
 
 
-@pytest.mark.parametrize("np", [2, 5])
+@pytest.mark.parametrize("np", [pytest.param(2, marks=pytest.mark.every), 5])
 def test_every_c_name_is_served_once(mpi, run_mpi, build_program, tmp_path, np):
     large = harness.has(mpi, "MPI_Bcast_c")
     program = build_program(

@@ -69,7 +69,7 @@ def test_ranks_are_kind_where_they_share_processors(mpi, waits):
         assert _decision(waits(2, "ring", 1, env=EXPLAIN, wrapper=ONE_FOR_ALL)) == "on"
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_fortran(mpi, run_mpi, build_program, binding):
     if mpi.mpifort is None:

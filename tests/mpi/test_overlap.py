@@ -48,7 +48,16 @@ def as_nobody(tmp_path):
     return script
 
 
-@pytest.mark.parametrize("ranks,guard", [(2, "auto"), (3, "user"), (5, "auto"), (2, "segv"), (3, "segv")])
+@pytest.mark.parametrize(
+    "ranks,guard",
+    [
+        (2, "auto"),
+        (3, "user"),
+        pytest.param(5, "auto", marks=pytest.mark.long),
+        (2, "segv"),
+        pytest.param(3, "segv", marks=pytest.mark.long),
+    ],
+)
 def test_whatever_a_program_does(mpi, run_mpi, build_program, on_nodes, ranks, guard):
     program = build_program(mpi, "under_way.c")
     check(run(run_mpi, mpi, ranks, [program, BYTES[ranks % 2]], guard, [on_nodes(1)]), guard)

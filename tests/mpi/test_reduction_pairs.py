@@ -18,7 +18,7 @@ def test_all_pairs(mpi: Mpi, run_mpi: Callable, build_cxx: Callable) -> None:
     assert "all as by the host" in job.stdout and job.messages() == [], job.describe()
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 def test_all_pairs_by_schedule(mpi: Mpi, run_mpi: Callable, build_cxx: Callable, tmp_path: Path) -> None:
     file = tmp_path / "placement"
     file.write_text("0: node=0\n1-2: node=1\n")

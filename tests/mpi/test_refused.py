@@ -45,7 +45,7 @@ def test_whatever_is_compared(mpi, run_mpi, build_program, check):
     )
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.parametrize(("ranks", "check"), [(2, 1), (3, 0), (3, 3)])
 def test_by_schedule(mpi, run_mpi, build_program, ranks, check):
     job = run_mpi(

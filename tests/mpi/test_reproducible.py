@@ -39,7 +39,7 @@ def test_the_digits_of_the_mpi(mpi: Mpi, run_mpi: Callable, build_cxx: Callable)
     check_digits(mpi, run_mpi, build_cxx, 2, "1", "3", "40", "1000", "9001", "100000")
 
 
-@pytest.mark.few
+@pytest.mark.one_mpi("openmpi")
 @pytest.mark.parametrize("ranks", [4, pytest.param(8, marks=pytest.mark.long)])
 def test_the_digits_of_the_mpi_with_more_ranks(
     mpi: Mpi, run_mpi: Callable, build_cxx: Callable, ranks: int, long_mode: bool

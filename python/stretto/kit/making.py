@@ -41,11 +41,7 @@ def make(archive: Path) -> None:
     with locked(build_root() / "kit.lock"):
         shutil.rmtree(folder, ignore_errors=True)
         package = folder / "python" / "stretto"
-        parts.copy_tool(package)
-        for name in SCRIPT_NAMES:
-            shutil.copy(SCRIPT, folder / name)
-        for page, name in PAGES.items():
-            shutil.copy(root() / page, folder / name)
+        copy_texts(folder)
         mpis = [wheels.install_wheel(kind) for kind in MPIS]
         places = ":".join(f"$ORIGIN/../../../../mpi/{mpi.kind}/lib" for mpi in mpis)
         portable.collect(package / "prebuilt", [*portable.LIBRARIES, *PROGRAMS])
@@ -55,6 +51,15 @@ def make(archive: Path) -> None:
         parts.add_pure_dependencies(folder / "python", PYTHON)
         _pack(folder, archive)
         shutil.rmtree(folder)
+
+
+def copy_texts(folder: Path) -> None:
+    """What need not be built: the tool, its scripts and pages."""
+    parts.copy_tool(folder / "python" / "stretto")
+    for name in SCRIPT_NAMES:
+        shutil.copy(SCRIPT, folder / name)
+    for page, name in PAGES.items():
+        shutil.copy(root() / page, folder / name)
 
 
 def suffix_of(archive: Path) -> str | None:
