@@ -39,10 +39,15 @@ function(stretto_core_flags target)
 endfunction()
 
 # Not worth it away from the path of a call: the objects would hold everything twice.
-function(stretto_without_lto)
+function(stretto_without_lto target)
   if(NOT STRETTO_SANITIZE)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fno-lto)
+    target_compile_options(${target} PRIVATE -fno-lto)
   endif()
+endfunction()
+
+# For many small files: reading <algorithm> takes longer than compiling most of them.
+function(stretto_precompiled target)
+  target_precompile_headers(${target} PRIVATE <algorithm> <atomic> <bit> <cstdlib> <cstring> <new> <span> <utility>)
 endfunction()
 
 # A library that lives in other people's processes: libc only at load time; nothing of ours visible but the names in `map`.

