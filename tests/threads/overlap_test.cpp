@@ -171,8 +171,8 @@ void calls_in_a_row(int ranks, int calls, std::uint64_t most) {
   EXPECT_GT(early, 0);
 }
 
-TEST(Overlap, DataComeAfterTheCallBetweenTwo) { calls_in_a_row(2, 20, 4'000'000); }
-TEST(Overlap, DataComeAfterTheCallAmongThree) { calls_in_a_row(3, 15, 2'000'000); }
+TEST(Overlap, DataComeAfterTheCallBetweenTwo) { calls_in_a_row(2, 4 + 2 * kEffort, 4'000'000); }
+TEST(Overlap, DataComeAfterTheCallAmongThree) { calls_in_a_row(3, 7 + kEffort, 2'000'000); }
 TEST(Overlap, DataComeAfterTheCallAmongFive) { calls_in_a_row(5, 10, 500'000); }
 
 // Calls whose buffers are apart are pending at the same time.
