@@ -77,6 +77,14 @@ def test_errors(inside: Inside, arguments: list[str], says: str) -> None:
     assert done.returncode == 2 and says in done.stderr.replace("\n", " ")
 
 
+def test_an_algorithm_by_name(stretto: Tool) -> None:
+    ways = ("--way", "ours", "--way", "shm:slices")
+    assert [row["way"] for row in rows(stretto, "-n", "4", "--op", "allreduce", *ways)] == ["shm:flat", "shm:slices"]
+    done = stretto("model", "node", "-n", "4", "--op", "bcast", "--way", "shm:slices")
+    assert done.returncode == 2
+    assert "bcast: shm:slices: an algorithm over shared memory was expected: shm:board or" in done.stderr
+
+
 def test_a_shape_that_there_is_not(stretto: Tool) -> None:
     done = stretto("model", "node", "-n", "4", "--op", "barrier", "--way", "l4")
     assert done.returncode == 2 and "no shape of bare flags: l4" in done.stderr

@@ -6,6 +6,7 @@
 
 #include "base/tuning.hpp"
 #include "coll/shm/manifest.hpp"
+#include "select/shm_rules.hpp"
 
 namespace stretto::node {
 namespace {
@@ -80,9 +81,31 @@ RankCall call_of(const std::string& collective, engine::Comm& comm, Buffers& b, 
   return nullptr;
 }
 
-std::string way_of(const std::string& collective, std::size_t bytes, const engine::Comm& comm) {
-  const Collective named = collective_named(collective.c_str());
-  return std::string(coll_shm::kPrefix) + coll_shm::algorithm_of(named, bytes, engine::comm_members(comm)).name;
+bool is_ours(const std::string& way) { return way == kOurs || way.starts_with(coll_shm::kPrefix); }
+
+std::string choose(const std::string& collective, const std::string& way, engine::Comm& comm) {
+  if (way == kOurs) return "";
+  const std::string text = collective + ": " + way;
+  select::Rules rules;
+  select::ShmRules named;
+  FileError error;
+  if (!rules.parse(text.data(), text.size(), &error)) return text + ": " + error.what;
+  if (!named.start(rules, engine::comm_size(comm), 1)) std::abort();
+  engine::comm_obey(comm, std::move(named));
+  return "";
+}
+
+std::string way_of(const std::string& collective, std::size_t bytes, const std::string& way, const engine::Comm& comm) {
+  const Collective called = collective_named(collective.c_str());
+  const coll_shm::Members members = engine::comm_members(comm);
+  const coll_shm::Algorithm* serves = &coll_shm::algorithm_of(called, bytes, members);
+  if (way != kOurs) {
+    const coll_shm::Algorithm* const named =
+        coll_shm::find_algorithm(called, way.c_str() + std::strlen(coll_shm::kPrefix));
+    const auto usual = [&](const coll_shm::Members&) { return serves->path; };
+    if (coll_shm::path_of(named, members, usual) == named->path) serves = named;
+  }
+  return std::string(coll_shm::kPrefix) + serves->name;
 }
 
 }  // namespace stretto::node

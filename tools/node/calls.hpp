@@ -31,8 +31,14 @@ bool is_barrier(const std::string& collective);
 // `bytes` is as MPI counts it: of a block for Gather, Scatter, Allgather, Alltoall and
 // Reduce_scatter, otherwise of the whole. Empty: there is no such collective.
 RankCall call_of(const std::string& collective, engine::Comm& comm, Buffers& buffers, std::size_t bytes);
-// The algorithm that serves it, such as "shm:flat".
-std::string way_of(const std::string& collective, std::size_t bytes, const engine::Comm& comm);
+// The library's way: what is built in, or an algorithm over shared memory such as "shm:flat".
+inline constexpr char kOurs[] = "ours";
+bool is_ours(const std::string& way);
+// Makes the communicator's calls of the collective go that way. The text says what is wrong with
+// it; empty: nothing.
+std::string choose(const std::string& collective, const std::string& way, engine::Comm& comm);
+// The algorithm that serves the call then.
+std::string way_of(const std::string& collective, std::size_t bytes, const std::string& way, const engine::Comm& comm);
 
 // What the model's sums cost: both operands are read, the result is written.
 void add_doubles(void* out, const void* left, const void* right, std::size_t count);

@@ -5,7 +5,8 @@
 //   --cores 0,1,2               the core of each rank
 //   --op NAME                   a collective; repeated: several
 //   --bytes N                   likewise
-//   --way ours|SHAPE            "ours" is the library's; flags.hpp has the shapes; likewise
+//   --way ours|shm:NAME|SHAPE   "ours" is the library's, shm:NAME an algorithm of it; flags.hpp has
+//                               the shapes; likewise
 //   --warm N, --calls N         calls before counting, counted calls; 0: measure.hpp decides
 //
 // It writes one JSON object a line.
@@ -71,7 +72,7 @@ Options parse(int argc, char** argv) {
   }
   if (question.cores.size() < 2) stop("at least two ranks are needed");
   if (options.bytes.empty()) options.bytes.push_back(8);
-  if (options.ways.empty()) options.ways.push_back("ours");
+  if (options.ways.empty()) options.ways.emplace_back(kOurs);
   return options;
 }
 

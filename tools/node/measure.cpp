@@ -30,7 +30,7 @@ class Measurement {
   }
 
   void run() {
-    const bool ours = question_.way == "ours";
+    const bool ours = is_ours(question_.way);
     if (!ours && !flags_.start(node_, question_.way, question_.bytes)) {
       answer_.error = "no shape of bare flags: " + question_.way;
       return;
@@ -49,7 +49,9 @@ class Measurement {
       answer_.error = why.reason;
       return;
     }
-    if (rank == 0) answer_.way = way_of(question_.collective, question_.bytes, *comm);
+    answer_.error = choose(question_.collective, question_.way, *comm);
+    if (!answer_.error.empty()) return;
+    if (rank == 0) answer_.way = way_of(question_.collective, question_.bytes, question_.way, *comm);
     Buffers buffers(question_.bytes, node_.ranks());
     repeat(rank, call_of(question_.collective, *comm, buffers, question_.bytes), [] {});
   }

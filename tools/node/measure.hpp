@@ -12,7 +12,7 @@ struct Question {
   std::vector<int> cores;  // by rank
   std::string collective;
   std::size_t bytes = 0;
-  std::string way;                // "ours", or the shape of bare flags
+  std::string way;                // the library's (calls.hpp), or the shape of bare flags
   int warm_calls = 0, calls = 0;  // 0: as many as the queues have records, so that all are used
 };
 

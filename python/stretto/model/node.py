@@ -30,6 +30,10 @@ BY_FLAGS = ("barrier", "bcast", "reduce", "allreduce")  # that bare flags have
 OURS = "ours"
 
 
+def is_ours(way: str) -> bool:
+    return way == OURS or way.startswith("shm:")
+
+
 def program(name: str = "stretto-node-model") -> Path:
     with working("building the model of a node"):
         return build.ensure_built("release", [name]) / name
@@ -42,7 +46,7 @@ def ask(
     line = [str(program()), "--machine", machine.words(), "--cores", ",".join(map(str, machine.cores_of(ranks, by)))]
     rows: list[dict[str, Any]] = []
     for op in ops:
-        of_op = [way for way in ways if way == OURS or op in BY_FLAGS]
+        of_op = [way for way in ways if is_ours(way) or op in BY_FLAGS]
         for size in sizes[:1] if op == "barrier" else sizes:
             with working(f"{op}, {size} bytes, {ranks} ranks on {machine.name}"):
                 rows += run(

@@ -48,8 +48,9 @@ def command(
         typer.Option(
             "--way",
             metavar="WAY",
-            help="[b]ours[/] is the library. Others are bare flags: [b]flat[/], [b]p2p[/], or groups within groups, "
-            "as [b]l3+numa+socket[/] (like xhc) or [b]4+socket[/]. May be repeated.",
+            help="[b]ours[/] is the library, [b]shm:slices[/] an algorithm of it. Others are bare flags: [b]flat[/], "
+            "[b]p2p[/], or groups within groups, as [b]l3+numa+socket[/] (like xhc) or [b]4+socket[/]. "
+            "May be repeated.",
             show_default=False,
         ),
     ] = None,
