@@ -114,6 +114,10 @@ struct Tuning {
   // (docs/model/node.md): a Bcast within a socket is faster from one board.
   int tiers_from_ranks = 17, tier_members = 8;
   std::size_t tiers_reduce_bytes = 32 << 10, tiers_bcast_bytes = 4 << 10;
+  // Where a communicator has sockets (topo/sockets.hpp), an Allreduce goes by them if a slice has
+  // more bytes than this, and in any case above `tiers_reduce_bytes`. By the model of a node: with
+  // 16 ranks a socket slices of 256 bytes take less time than tiers, with 64 some of 1 KiB.
+  std::size_t sockets_slice_bytes = 512;
 
   // The members of a communicator agree on what serves it after this many collectives in which
   // every rank waits for all others anyway. They agree after `agree_calls_of_any_kind` of any kind

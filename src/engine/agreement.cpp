@@ -63,7 +63,7 @@ void Agreement::abandon() {
   if (process_.agreements == 1) process_.attachments.drop_unused();  // other agreements may need them
   if (mine_.block_offset == 0) return;
   release_lines(process_, mine_.block_offset, place_offset, bootstrap_.size);
-  release_tiers(process_, mine_.tier_offsets);
+  release_tiers(process_, mine_.blocks, bootstrap_.size);
 }
 
 Comm* Agreement::reach(std::uint32_t wanted) {

@@ -48,7 +48,7 @@ struct Hello {
   std::uint64_t segment_bytes;                                // how much of its segment peers must map
   std::uint64_t address_limit, address_left, address_wanted;  // for Reason::address_space
   std::uint64_t block_offset;
-  std::uint64_t tier_offsets[CommTiers::kMost];  // blocks for tiers; the first is 0 if it wants none
+  TierBlocks blocks;       // none if it wants no tiers
   std::uint64_t instance;  // the generation of its lines; rank 0's is the communicator's generation
   std::uint64_t meetings[Meetings::kKept];
   std::uint64_t mask_hash;
@@ -99,6 +99,9 @@ class Agreement {
   bool reserve_tiers();
   void find_tiers();
   void make_teams(coll_shm::Tiers& tiers, int first);
+  template <class OffsetIn>
+  shm::Team* make_team(int index, const int* ranks, int size, OffsetIn offset_in);
+  void make_sockets(coll_shm::Sockets& sockets);
   void make_tiers();
   [[nodiscard]] bool have_met() const;
   bool attach();

@@ -120,12 +120,13 @@ bool Agreement::reserve_tiers() {
   mine_.tiers_wanted = process_.settings.tiers_from_ranks != kTuning.tiers_from_ranks;
   if (mine_.collectives == 0 || bootstrap_.size < process_.settings.tiers_from_ranks) return true;
   mine_.binding = binding_of(process_);
-  for (std::uint64_t& offset : mine_.tier_offsets) {
-    offset = process_.segment.block_allocate(kTierBytes);
-    if (offset == 0) return false;
-    shm::Team::reset_tier(process_.segment.base() + offset, topo::Tier::kMostMembers);
-  }
-  return true;
+  bool all = true;
+  mine_.blocks.each(bootstrap_.size, [&](std::uint64_t& offset, int members) {
+    const auto most = static_cast<unsigned>(members);
+    if (all) all = (offset = process_.segment.block_allocate(shm::Directory::bytes(most))) != 0;
+    if (all) shm::Team::reset_tier(process_.segment.base() + offset, most);
+  });
+  return all;
 }
 
 bool Agreement::introduce(std::uint32_t wanted) {

@@ -15,7 +15,7 @@ void Agreement::find_tiers() {
   Array<topo::Binding> bindings;
   int most_members = topo::Tier::kMostRanks;
   for (int r = 0; r < bootstrap_.size; ++r) {
-    if (all_[r].tier_offsets[0] == 0 || (comm_->crowded && all_[r].tiers_wanted == 0)) return;
+    if (all_[r].blocks.tiers[0] == 0 || (comm_->crowded && all_[r].tiers_wanted == 0)) return;
     most_members = std::min(most_members, all_[r].tier_members);
     bindings.push(all_[r].binding);
   }
@@ -27,8 +27,27 @@ void Agreement::find_tiers() {
   };
   if (!find(tiers.placed, bindings.data()) && !find(tiers.placed, nullptr)) std::abort();
   if (!tiers.placed.groups.keep_rank_order() && !find(tiers.ranked, nullptr)) std::abort();
+  if (tiers.sockets.groups.find(bootstrap_.rank, bootstrap_.size, bindings.data()))
+    comm_->tier_choice.sockets = &tiers.sockets;
   comm_->tier_choice.placed = &tiers.placed;
   comm_->tier_choice.ranked = tiers.placed.groups.keep_rank_order() ? &tiers.placed : &tiers.ranked;
+}
+
+// Makes a team of ranks that all members know. This rank is number `index` of them. A member's
+// directory is at offset_in(its blocks) in its segment.
+template <class OffsetIn>
+shm::Team* Agreement::make_team(int index, const int* ranks, int size, OffsetIn offset_in) {
+  char* const own = process_.segment.base() + offset_in(mine_.blocks);
+  shm::Team* const team = comm_->team->create_tier(index, ranks, size, own);
+  if (team == nullptr) std::abort();  // as above
+  team->settle_tier();
+  for (int m = 0; m < size; ++m) {
+    if (m == index) continue;
+    Hello& member = all_[ranks[m]];
+    team->connect_tier(m, process_.attachments.find(member.identity)->base + offset_in(member.blocks));
+  }
+  std::swap(offset_in(comm_->tiers->blocks), offset_in(mine_.blocks));
+  return team;
 }
 
 // Makes the teams of `tiers`, in blocks from that of number `first` on. Their numbers are the same
@@ -36,21 +55,19 @@ void Agreement::find_tiers() {
 void Agreement::make_teams(coll_shm::Tiers& tiers, int first) {
   for (int tier = 0; tier < tiers.count(); ++tier) {
     const topo::Tier& group = tiers.groups[tier];
-    const int block = first + group.level;
-    char* const own = process_.segment.base() + mine_.tier_offsets[block];
-    shm::Team* const team =
-        comm_->team->create_tier(group.index, group.members, group.size, own, topo::Tier::kMostMembers);
-    if (team == nullptr) std::abort();  // as above
-    tiers.teams[tier] = team;
-    team->settle_tier();
-    for (int m = 0; m < group.size; ++m) {
-      if (m == group.index) continue;
-      const Hello& member = all_[group.members[m]];
-      const char* const segment = process_.attachments.find(member.identity)->base;
-      team->connect_tier(m, segment + member.tier_offsets[block]);
-    }
-    std::swap(comm_->tiers->offsets[block], mine_.tier_offsets[block]);
+    const auto offset_in = [&](TierBlocks& blocks) -> std::uint64_t& { return blocks.tiers[first + group.level]; };
+    tiers.teams[tier] = make_team(group.index, group.members, group.size, offset_in);
   }
+}
+
+void Agreement::make_sockets(coll_shm::Sockets& sockets) {
+  const topo::Sockets& groups = sockets.groups;
+  const auto of = [&](int index, const Array<int>& ranks, std::uint64_t TierBlocks::* block) {
+    return make_team(index, ranks.data(), static_cast<int>(ranks.size()),
+                     [block](TierBlocks& blocks) -> std::uint64_t& { return blocks.*block; });
+  };
+  sockets.inside = of(groups.index(), groups.inside(), &TierBlocks::inside);
+  if (!groups.across().empty()) sockets.across = of(groups.socket(), groups.across(), &TierBlocks::across);
 }
 
 void Agreement::make_tiers() {
@@ -59,8 +76,9 @@ void Agreement::make_tiers() {
   if (comm_->tiers != nullptr) {
     make_teams(comm_->tiers->placed, 0);
     make_teams(comm_->tiers->ranked, topo::Tiers::kMost);
+    if (comm_->tier_choice.sockets != nullptr) make_sockets(comm_->tiers->sockets);
   }
-  release_tiers(process_, mine_.tier_offsets);
+  release_tiers(process_, mine_.blocks, bootstrap_.size);
 }
 
 }  // namespace stretto::engine

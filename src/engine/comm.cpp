@@ -65,7 +65,9 @@ Refused comm_refused(const Comm& comm) {
 }
 
 coll_shm::Members comm_members(const Comm& comm) {
-  return {comm_size(comm), comm.tier_choice.any(), comm.tier_choice.span_sockets()};
+  const coll_shm::TierChoice& tiers = comm.tier_choice;
+  const int socket_ranks = tiers.sockets == nullptr ? 0 : tiers.sockets->groups.slices();
+  return {comm_size(comm), tiers.any(), tiers.span_sockets(), socket_ranks};
 }
 void comm_keep_order(Comm& comm) { comm.tier_choice.left_to_right = true; }
 

@@ -152,11 +152,11 @@ void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t p
   if (place_offset != 0) process.segment.place_release(place_offset, layout.place_bytes());
 }
 
-void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost]) {
-  for (std::uint64_t& offset : offsets) {
-    if (offset != 0) process.segment.block_release(offset, kTierBytes);
+void release_tiers(Process& process, TierBlocks& blocks, int ranks) {
+  blocks.each(ranks, [&](std::uint64_t& offset, int members) {
+    if (offset != 0) process.segment.block_release(offset, shm::Directory::bytes(static_cast<unsigned>(members)));
     offset = 0;
-  }
+  });
 }
 
 void destroy(Comm* comm) {
@@ -177,7 +177,7 @@ void reap(Process& process) {
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
       release_lines(process, comm->block_offset, comm->place_offset, comm->team->size());
-      if (comm->tiers != nullptr) release_tiers(process, comm->tiers->offsets);
+      if (comm->tiers != nullptr) release_tiers(process, comm->tiers->blocks, comm->team->size());
       comm->block_offset = 0;
     }
     // A lane may still hold a lease of this communicator. The lane's next user drops it.

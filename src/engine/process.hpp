@@ -18,13 +18,28 @@
 
 namespace stretto::engine {
 
+// Where a rank has the directories of its tiers, and of its two teams by sockets: offsets in its
+// segment. 0: nowhere.
+struct TierBlocks {
+  std::uint64_t tiers[2 * topo::Tiers::kMost]{};
+  std::uint64_t inside = 0, across = 0;
+
+  // Calls visit(offset, members) with the most members that each may have among so many ranks.
+  template <class Visit>
+  void each(int ranks, Visit visit) {
+    for (std::uint64_t& tier : tiers) visit(tier, topo::Tier::kMostMembers);
+    visit(inside, ranks);
+    visit(across, topo::Sockets::kMost);
+  }
+};
+
 // The tiers of a communicator: groups by caches and sockets, and, where these do not keep the order
 // of ranks, groups of neighbouring ranks.
 struct CommTiers {
-  static constexpr int kMost = 2 * topo::Tiers::kMost;  // of one rank
   coll_shm::Tiers placed;
   coll_shm::Tiers ranked;
-  std::uint64_t offsets[kMost]{};  // blocks; 0: none
+  coll_shm::Sockets sockets;
+  TierBlocks blocks;
 };
 
 struct Comm {
@@ -145,13 +160,11 @@ void locate_call(Process& process);
 // How this process waits. `crowded`: there are fewer processors than ranks that may run.
 shm::WaitPolicy wait_policy(const Process& process, bool crowded);
 
-// A tier's block of control lines.
-inline constexpr std::size_t kTierBytes = shm::BlockLayout{topo::Tier::kMostMembers, true}.bytes();
 // Gives back the block of a communicator of `size` members, and the place of its channels, if there
 // is one. The caller holds the lock.
 void release_lines(Process& process, std::uint64_t block_offset, std::uint64_t place_offset, int size);
-// Gives back the blocks of tiers. The caller holds the lock.
-void release_tiers(Process& process, std::uint64_t (&offsets)[CommTiers::kMost]);
+// Gives back the blocks of the tiers of a communicator of so many ranks. The caller holds the lock.
+void release_tiers(Process& process, TierBlocks& blocks, int ranks);
 // Gives back what a communicator has of this process's own memory.
 void destroy(Comm* comm);
 // Releases the memory of freed communicators that no peer reads any more. The caller

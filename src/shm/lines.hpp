@@ -281,7 +281,7 @@ constexpr std::size_t rings_bytes(unsigned size) {
 
 // Members with different builds of the library must not meet. The layout version depends on all
 // that peers rely on.
-inline constexpr std::uint32_t kProtocol = 16;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 17;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords},
@@ -322,11 +322,14 @@ struct BlockLayout {
   [[nodiscard]] constexpr std::size_t directory() const { return tier ? 0 : rings() + ring_bytes(); }
   [[nodiscard]] constexpr std::size_t bytes() const { return directory() + Directory::bytes(size); }
   // The place of the rest, which has addresses only: ack lines, then rings. It is no part of the
-  // block. There is an ack line and a channel for each member, a board, and the same of the tiers.
-  [[nodiscard]] constexpr std::size_t place_rings() const { return (size + kTiers * kTierMembers) * sizeof(Ack); }
+  // block. There is an ack line and a channel for each member, a board, and the same of the tiers
+  // and of the two teams of sockets.
+  [[nodiscard]] constexpr std::size_t place_rings() const {
+    return (2 * size + (kTiers + 1) * kTierMembers) * sizeof(Ack);
+  }
   [[nodiscard]] constexpr std::size_t place_bytes() const {
-    constexpr std::size_t kTierRings = kTiers * 2 * kLeastRecords * sizeof(Record);
-    return place_rings() + size * ring_bytes() + kTierRings;
+    const std::size_t others = 2 * kTiers + (size + 1) + (kTierMembers + 1);
+    return place_rings() + size * ring_bytes() + others * kLeastRecords * sizeof(Record);
   }
 };
 

@@ -129,7 +129,7 @@ void Team::reset_tier(char* block, unsigned most_members) {
   reset_directory(*reinterpret_cast<Directory*>(block), most_members);
 }
 
-Team* Team::create_tier(int index, const int* ranks, int size, char* block, unsigned most_members) {
+Team* Team::create_tier(int index, const int* ranks, int size, char* block) {
   void* const memory = std::malloc(sizeof(Team));
   if (memory == nullptr) return nullptr;
   auto* tier = new (memory) Team;
@@ -138,7 +138,7 @@ Team* Team::create_tier(int index, const int* ranks, int size, char* block, unsi
     destroy(tier);
     return nullptr;
   }
-  tier->lay_out({most_members, true}, block);
+  tier->lay_out({static_cast<unsigned>(size), true}, block);
   tier->ranks_ = ranks;
   tier->instance_ = instance_;
   tier->line_ = line_;

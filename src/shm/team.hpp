@@ -92,7 +92,7 @@ class Team {
   static void reset_tier(char* block, unsigned most_members);
   // Makes a tier of this communicator in such a block. `ranks` are its members, of which this rank
   // is number `index`; the caller keeps them. This team destroys it.
-  Team* create_tier(int index, const int* ranks, int size, char* block, unsigned most_members);
+  Team* create_tier(int index, const int* ranks, int size, char* block);
   // Call them when the communicator has settled and connected. `block` is that member's block.
   void settle_tier();
   void connect_tier(int member, const char* block) { directories_[member] = block; }

@@ -74,6 +74,14 @@ def test_tiers_move_few_lines_to_few_readers(allreduce: dict[str, Any]) -> None:
     assert allreduce["crowded_lines"] <= 2 and allreduce["socket_transfers"] <= 16
 
 
+def test_slices_of_long_allreduces_cross_between_sockets_once() -> None:
+    """To the other socket and back. By slices of all ranks it is 8 times as many lines."""
+    size = 64 << 10
+    (row,) = ask(machines.load("xeon-2x16"), "allreduce", 32, [size], [node.OURS])
+    assert row["way"] == "shm:sockets"
+    assert 2 <= row["socket_transfers"] / (size / 64) <= 2.1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("op", ["allreduce", "reduce"])
 def test_tiers_cost_little_more_than_bare_flags(op: str) -> None:

@@ -76,12 +76,14 @@ struct FabricatedTiers {
 inline const FabricatedTiers* g_tiers = nullptr;
 
 inline topo::Binding bound_to(int l3, int numa, int socket) { return {{l3, numa, socket}}; }
-// By rank; by caches of neighbours; dealt to caches; some ranks bound, in groups of three at most.
+// By rank; by caches of neighbours; dealt to caches; some ranks bound, in groups of three at most;
+// in sockets of three neighbours, where the last one may have two.
 inline const FabricatedTiers kFabricatedTiers[] = {
     {3, 4, [](int) { return topo::Binding{}; }},
     {3, 8, [](int r) { return bound_to(r / 4, r / 8, r / 16); }},
     {3, 8, [](int r) { return bound_to(r % 6, r % 3, r % 3); }},
     {3, 3, [](int r) { return bound_to(r * 5 % 7 - 1, r * 3 % 4 - 1, -1); }},
+    {3, 8, [](int r) { return bound_to(r / 3, r / 3, r / 3); }},
 };
 
 // Runs `main` on `size` ranks with an engine each. Returns when all have returned. `progress` says

@@ -33,6 +33,22 @@ TEST_P(InTiers, ReductionsAreThoseOfAllRanks) { combine_in_rank_order(size(), ca
 
 TEST_P(InTiers, ReductionsOfAnyLengthAre) { combine_in_rank_order(size(), cases(8) * kEffort, kByTiers); }
 
+constexpr const char* kBySockets = "allreduce: shm:sockets\n";
+
+TEST_P(InTiers, HaveSocketsOfThreeOrTwoRanks) {
+  if (GetParam().tiers != 4 || size() == 3) GTEST_SKIP() << "other sockets";
+  Group world(everybody(size()));
+  run_job(size(), {}, [&](int rank, engine::Process& process) {
+    engine::Comm* comm = make_comm(process, world, rank);
+    EXPECT_EQ(engine::comm_members(*comm).socket_ranks, size() % 3 == 0 ? 3 : 2);
+    engine::comm_free(comm);
+  });
+}
+
+TEST_P(InTiers, ReductionsBySocketsAre) { combine_in_rank_order(size(), cases(12) * kEffort, kBySockets); }
+
+TEST_P(InTiers, MistakesBySocketsLeaveNobodyWaiting) { make_mistakes(size(), cases(4) * kEffort, kBySockets); }
+
 TEST_P(InTiers, MistakesOfOneRankLeaveNobodyWaiting) { make_mistakes(size(), cases(6) * kEffort); }
 
 TEST_P(InTiers, NorDoTheyByAnyLength) { make_mistakes(size(), cases(4) * kEffort, kByTiers); }
@@ -167,7 +183,7 @@ std::vector<Where> few_ranks() {
   for (const int size : {3, 5, 8}) {
     for (int tiers = 0; tiers < std::ssize(kFabricatedTiers); ++tiers) all.push_back({size, tiers});
   }
-  for (const Where& more : {Where{17, 0}, {17, 3}}) all.push_back(more);
+  for (const Where& more : {Where{17, 0}, {17, 3}, {17, 4}}) all.push_back(more);
   return all;
 }
 std::string name_of(const testing::TestParamInfo<Where>& where) {

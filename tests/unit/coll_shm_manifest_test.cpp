@@ -33,8 +33,8 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
 
 TEST(CollShmManifest, TheThresholdsDecide) {
   const auto name = [](Collective collective, std::uint64_t bytes, int ranks, bool tiers = false,
-                       bool span_sockets = true) {
-    return std::string(coll_shm::algorithm_of(collective, bytes, {ranks, tiers, span_sockets}).name);
+                       bool span_sockets = true, int socket_ranks = 0) {
+    return std::string(coll_shm::algorithm_of(collective, bytes, {ranks, tiers, span_sockets, socket_ranks}).name);
   };
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks), "flat");
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks + 1), "dissemination");
@@ -51,6 +51,11 @@ TEST(CollShmManifest, TheThresholdsDecide) {
   EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes + 1, 17, true, false), "board");
   EXPECT_EQ(name(Collective::reduce_scatter_block, kTuning.tiers_reduce_bytes, 17, true), "tiers");
   EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes + 1, 17, true), "slices");
+  EXPECT_EQ(name(Collective::allreduce, 16 * kTuning.sockets_slice_bytes, 32, true, true, 16), "tiers");
+  EXPECT_EQ(name(Collective::allreduce, 16 * kTuning.sockets_slice_bytes + 1, 32, true, true, 16), "sockets");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.flat_reduce_bytes, 17, true, true, 2), "tiers");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes, 256, true, true, 128), "tiers");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes + 1, 256, true, true, 128), "sockets");
 }
 
 TEST(CollShmManifest, EachAlgorithmHasAFileANameAndAPathOfItsOwn) {

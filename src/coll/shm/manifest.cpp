@@ -57,6 +57,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::allreduce,       "flat",          "allreduce_flat.hpp",        kWhole,            allreduces<kWhole>},
     {Collective::allreduce,       "slices",        "allreduce_slices.hpp",      kSlices,           allreduces<kSlices>},
     {Collective::allreduce,       "tiers",         "allreduce_tiers.hpp",       kTiers,            allreduces<kTiers>},
+    {Collective::allreduce,       "sockets",       "allreduce_sockets.hpp",     DataPath::sockets, allreduces<DataPath::sockets>},
     {Collective::reduce_scatter,  "slices",        "reduce_scatter_slices.hpp", kSlices,           reduce_scatters<kSlices>},
     {Collective::reduce_scatter,  "tiers",         "reduce_scatter_tiers.hpp",  kTiers,            reduce_scatters<kTiers>},
     {Collective::scan,            "flat",          "scan_flat.hpp",             kWhole,            scans<kWhole>},
@@ -70,7 +71,7 @@ constexpr Algorithm kManifest[] = {
 
 // "an algorithm over shared memory was expected: shm:flat or shm:slices"
 struct Expected {
-  char text[120] = "";
+  char text[140] = "";
   constexpr void add(const char* words) {
     char* at = text;
     while (*at != 0) ++at;

@@ -35,7 +35,8 @@ const char* expected(Collective collective);
 // `usual(members)` tells. A communicator without tiers goes as is usual where a rule names them.
 template <class Usual>
 DataPath path_of(const Algorithm* named, const Members& members, Usual usual) {
-  const bool open = named != nullptr && (named->path != DataPath::tiers || members.tiers);
+  const bool open = named != nullptr && (named->path != DataPath::tiers || members.tiers) &&
+                    (named->path != DataPath::sockets || members.socket_ranks != 0);
   return open ? named->path : usual(members);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "coll/shm/allreduce_flat.hpp"
 #include "coll/shm/allreduce_slices.hpp"
+#include "coll/shm/allreduce_sockets.hpp"
 #include "coll/shm/allreduce_tiers.hpp"
 #include "coll/shm/manifest.hpp"
 #include "coll/shm/reduce_root.hpp"
@@ -23,15 +24,19 @@ template <class Parts>
 const Tiers* tiers_for(const Selection& selection, const Parts& parts) {
   return selection.tiers.of(parts.in_order(), parts.rounds());
 }
-inline Members members_of(const shm::Call& call, const Tiers* tiers) { return {call.team().size(), tiers != nullptr}; }
+inline Members members_of(const shm::Call& call, const Tiers* tiers, const Sockets* sockets = nullptr) {
+  return {call.team().size(), tiers != nullptr, sockets != nullptr, sockets == nullptr ? 0 : sockets->groups.slices()};
+}
 
 template <class Parts>
 void allreduce_parts(shm::Call& call, const Parts& parts, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
   const Tiers* const tiers = tiers_for(selection, parts);
-  const DataPath path = path_of(selection.named, members_of(call, tiers),
+  const Sockets* const sockets = selection.tiers.sockets_of(parts.in_order(), parts.rounds());
+  const DataPath path = path_of(selection.named, members_of(call, tiers, sockets),
                                 [&](const Members& members) { return allreduce_path(parts.bytes(), members); });
   go(call, path);
+  if (path == DataPath::sockets) return allreduce_sockets(call, parts, *sockets);
   if (path == DataPath::whole) return allreduce_flat(call, parts);
   path == DataPath::tiers ? allreduce_tiers(call, parts, *tiers) : allreduce_slices(call, parts);
 }

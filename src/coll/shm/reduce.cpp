@@ -46,7 +46,7 @@ class KernelParts {
 
   // The same reduction of what is at `own`.
   [[nodiscard]] KernelParts with(const Region& own, const Region& out) const {
-    return {{own.base, out.base, v_.bytes, v_.good}, reduction_};
+    return {{own.base, out.base, own.bytes(), v_.good}, reduction_};
   }
   [[nodiscard]] bool in_order() const { return !reduction_.commutative; }
   [[nodiscard]] bool rounds() const { return reduction_.rounds; }

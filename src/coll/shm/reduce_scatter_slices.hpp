@@ -5,28 +5,34 @@
 
 namespace stretto::coll_shm {
 
+// Each rank of call.team() combines its slice of all contributions in `result`.
+template <class Parts, class Begin>
+void combine_slices(shm::Call& call, const Parts& parts, Begin begin, const Region& result) {
+  shm::Team& team = call.team();
+  const std::uint64_t at = begin(team.rank());
+  start_parts(call, parts, begin, slice_cut(team, parts));
+  if (outgoing_done(team) && parts.combine_whole(call, From::channels, at, result)) return;
+  typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), at, result);
+  run_together(
+      call,
+      [&] {
+        const bool moved = step_in_order(call);
+        return (!slice.done() && slice.step(call)) || moved;
+      },
+      [&] { return outgoing_done(team) && slice.done(); },
+      [&](int peer) { return unsent(team, peer) || slice.misses(peer); });
+}
+
 template <class Parts, class Begin>
 void reduce_scatter_slices(shm::Call& call, const Parts& parts, Begin begin) {
-  shm::Team& team = call.team();
-  const int rank = team.rank();
+  const int rank = call.team().rank();
   const std::uint64_t length = begin(rank + 1) - begin(rank);
   // In place, the result lies over what goes to rank 0.
   const TemporaryBuffer aside(parts.in_place() ? length : 0);
   if (aside.missing()) return call.fail(Status::no_memory);
   const Region out = parts.out(0, length);
   const Region result = parts.in_place() ? plain(aside.get(), length) : out;
-  start_parts(call, parts, begin, slice_cut(team, parts));
-  if (!outgoing_done(team) || !parts.combine_whole(call, From::channels, begin(rank), result)) {
-    typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
-    run_together(
-        call,
-        [&] {
-          const bool moved = step_in_order(call);
-          return (!slice.done() && slice.step(call)) || moved;
-        },
-        [&] { return outgoing_done(team) && slice.done(); },
-        [&](int peer) { return unsent(team, peer) || slice.misses(peer); });
-  }
+  combine_slices(call, parts, begin, result);
   if (parts.in_place() && call.status() == Status::ok) region_copy(out, result);
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 #include "coll/shm/parts.hpp"
 #include "shm/team.hpp"
+#include "topo/sockets.hpp"
 #include "topo/tiers.hpp"
 
 namespace stretto::coll_shm {
@@ -27,11 +28,19 @@ struct Tiers {
   [[nodiscard]] bool is_first(int tier) const { return groups[tier].members[0] == 0; }
 };
 
-// The tiers of a communicator. Without tiers it has neither.
+// The ranks by socket, for long messages.
+struct Sockets {
+  topo::Sockets groups;
+  shm::Team* inside = nullptr;  // the ranks of this socket
+  shm::Team* across = nullptr;  // the ranks that have the same slice; null: this rank has none
+};
+
+// The tiers of a communicator. Without tiers it has none of these.
 struct TierChoice {
-  const Tiers* placed = nullptr;  // by caches and sockets
-  const Tiers* ranked = nullptr;  // groups of neighbouring ranks; the same, if those have that form
-  bool left_to_right = false;     // STRETTO_REPRODUCIBLE=rank
+  const Tiers* placed = nullptr;     // by caches and sockets
+  const Tiers* ranked = nullptr;     // groups of neighbouring ranks; the same, if those have that form
+  const Sockets* sockets = nullptr;  // null: ranks are not bound to several sockets
+  bool left_to_right = false;        // STRETTO_REPRODUCIBLE=rank
 
   [[nodiscard]] bool any() const { return placed != nullptr; }
   [[nodiscard]] bool span_sockets() const { return any() && placed->groups.span_sockets(); }
@@ -40,6 +49,10 @@ struct TierChoice {
   [[nodiscard]] const Tiers* of(bool in_order, bool rounds) const {
     if (left_to_right && rounds) return nullptr;
     return in_order ? ranked : placed;
+  }
+  [[nodiscard]] const Sockets* sockets_of(bool in_order, bool rounds) const {
+    const bool fit = sockets != nullptr && (!in_order || sockets->groups.keep_rank_order());
+    return fit && !(left_to_right && rounds) ? sockets : nullptr;
   }
 };
 
