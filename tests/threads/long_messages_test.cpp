@@ -252,7 +252,7 @@ TEST(LongMessages, WhoeverCallsFirst) {
     DriverJob job(3);
     job.run([&](int rank, bulk::Driver& driver) {
       if (trial % 3 != 0) sys::nap_ns(static_cast<std::uint64_t>((rank * 7 + trial) % 5) * 100'000);
-      char out = static_cast<char>(rank), in[3] = {-1, -1, -1};
+      char out = static_cast<char>(rank), in[3] = {9, 9, 9};
       std::vector<Handle> handles;
       for (int peer = 0; peer < 3; ++peer) {
         if (peer == rank) continue;
@@ -261,7 +261,7 @@ TEST(LongMessages, WhoeverCallsFirst) {
         ASSERT_EQ(driver.post_recv(peer, {1, 1, 0}, &in[peer], 1, &handles.back()), Status::ok);
       }
       for (const Handle handle : handles) EXPECT_EQ(wait_and_complete(driver, handle), Status::ok);
-      for (int peer = 0; peer < 3; ++peer) EXPECT_EQ(in[peer], peer == rank ? -1 : peer);
+      for (int peer = 0; peer < 3; ++peer) EXPECT_EQ(in[peer], peer == rank ? 9 : peer);
     });
   }
 }

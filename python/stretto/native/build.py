@@ -162,8 +162,11 @@ def _configure(preset: str, directory: Path, quiet: bool) -> None:
 
 
 def _definitions(preset: str, directory: Path) -> dict[str, str]:
-    tests = is_checkout() and any(Path(p, "gtest/gtest.h").exists() for p in ("/usr/include", "/usr/local/include"))
-    definitions = {"STRETTO_TESTS": "ON" if tests and preset != "aarch64" else "OFF"}
+    places = (
+        ["/usr/src/googletest/googletest/include"] if preset == "aarch64" else ["/usr/include", "/usr/local/include"]
+    )
+    tests = is_checkout() and any(Path(place, "gtest/gtest.h").exists() for place in places)
+    definitions = {"STRETTO_TESTS": "ON" if tests else "OFF"}
     if preset not in ("asan", "tsan"):  # asan and tsan build no preload libraries
         definitions |= {f"STRETTO_{abi.upper()}_INCLUDE": path for abi, path in _includes(directory).items()}
     return definitions

@@ -17,34 +17,47 @@ from stretto.native import build, prebuilt, programs
 
 GLIBC = "2.28"  # STRETTO_GLIBC of CMake
 LIBRARIES = tuple(f"stretto-{abi}" for abi in ABIS)
+OWN = "release"  # the preset of this machine's compiler; others have the name of a machine
 
 
-def collect(folder: Path, targets: Sequence[str], preset: str = "release") -> None:
+def _tool(name: str, preset: str) -> str:
+    return name if preset == OWN else f"{preset}-linux-gnu-{name}"
+
+
+def _compiler(is_cpp: bool, preset: str) -> str:
+    if preset == OWN:
+        return "c++" if is_cpp else "cc"
+    return _tool("g++" if is_cpp else "gcc", preset)
+
+
+def collect(folder: Path, targets: Sequence[str], preset: str = OWN) -> None:
     """Fills the folder prebuilt/ of a package with targets of the build."""
     for abi in ABIS:
         if f"stretto-{abi}" in targets and not build.headers(abi):
             raise build.BuildError(f"no mpi.h for the {abi} ABI on this machine")
     made = build.ensure_built(preset, [f"{target}-portable" for target in targets]) / "portable"
-    strip = "strip" if preset == "release" else f"{preset}-linux-gnu-strip"
     folder.mkdir(parents=True)
     for target in targets:
         name = next(name for name in (f"lib{target}.so", target) if (made / name).exists())
-        build.run_tool([strip, "--strip-unneeded", "-o", str(folder / name), str(made / name)])
+        build.run_tool([_tool("strip", preset), "--strip-unneeded", "-o", str(folder / name), str(made / name)])
 
 
-def collect_programs(folder: Path, mpis: Iterable[Mpi], names: Sequence[str], path: str = "") -> None:
+def collect_programs(
+    folder: Path, mpis: Iterable[Mpi], names: Sequence[str], path: str = "", preset: str = OWN
+) -> None:
     """Adds MPI programs, for the ABIs of these MPIs. `path`: where else they look for their MPI."""
     for mpi in mpis:
         (folder / mpi.abi).mkdir()
         for name in names:
-            shutil.copy(mpi_program(mpi, name, path), folder / mpi.abi / name)
+            shutil.copy(mpi_program(mpi, name, path, preset), folder / mpi.abi / name)
 
 
-def mpi_program(mpi: Mpi, name: str, path: str = "") -> Path:
-    """A program of bench/programs.toml for all MPIs of this one's ABI."""
+def mpi_program(mpi: Mpi, name: str, path: str = "", preset: str = OWN) -> Path:
+    """A program of bench/programs.toml for all MPIs of this one's ABI. For another machine the MPI
+    has that machine's library."""
     if not mpi.include:
         raise build.BuildError(f"{mpi.title} has no mpi.h")
-    stubs = build.ensure_built("release", ["stretto-glibc"]) / f"glibc-{GLIBC}"
+    stubs = build.ensure_built(preset, ["stretto-glibc"]) / f"glibc-{GLIBC}"
     program = programs.programs()[name]
     is_cpp = program.language == "c++"
     flags = [
@@ -58,11 +71,11 @@ def mpi_program(mpi: Mpi, name: str, path: str = "") -> Path:
     ]
     return build.compile_program(
         mpi,
-        [*program.inputs(), mpi.library],
-        f"{name}-portable",
+        [*program.inputs(preset), mpi.library],
+        f"{name}-portable" if preset == OWN else f"{name}-{preset}",
         program.language,
         flags,
-        compiler="c++" if is_cpp else "cc",
+        compiler=_compiler(is_cpp, preset),
     )
 
 

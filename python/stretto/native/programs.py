@@ -36,9 +36,9 @@ class Program:
     def source_paths(self) -> list[Path]:
         return [root() / source for source in self.sources]
 
-    def inputs(self) -> list[Path]:
+    def inputs(self, preset: str = "release") -> list[Path]:
         """Sources and what is linked with them."""
-        return [*self.source_paths(), *([core_library()] if self.core else [])]
+        return [*self.source_paths(), *([core_library(preset)] if self.core else [])]
 
     def all_flags(self) -> list[str]:
         return [*self.flags, *(f"-I{root() / folder}" for folder in self.includes)]
@@ -60,9 +60,9 @@ def carried() -> list[str]:
     return [name for name, each in programs().items() if name != "simulated" and each.language != "fortran"]
 
 
-def core_library() -> Path:
+def core_library(preset: str = "release") -> Path:
     """What is below the mpi layer, for programs that run parts of it; built if need be."""
-    return build.ensure_built("release", ["stretto_core"]) / "libstretto_core.a"
+    return build.ensure_built(preset, ["stretto_core"]) / "libstretto_core.a"
 
 
 def compiled(mpi: Mpi, name: str) -> Path:
