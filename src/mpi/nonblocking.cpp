@@ -161,6 +161,8 @@ void nonblocking_free(Nonblocking* nonblocking) {
 
 void Posted::let_go() {
   for (Handle& handle : held) held_release(std::exchange(handle, 0));
+  for (Data& each : data) each.let_go();
+  for (TypedData& each : typed) each.let_go();
 }
 
 Posted::~Posted() {
@@ -200,7 +202,10 @@ TypedData& posted_typed(Posted& posted, int which) {
   return posted.typed[which];
 }
 
-Data& posted_data(Posted& posted, int which) { return posted.data[which]; }
+Data& posted_data(Posted& posted, int which) {
+  posted.data[which].keep();
+  return posted.data[which];
+}
 engine::Prepared& posted_prepared(Posted& posted) { return posted; }
 FunctionWork& posted_work(Posted& posted) { return posted.work; }
 engine::Contributed& posted_contributed(Posted& posted) { return posted.contributed; }

@@ -24,6 +24,11 @@ bool Data::prepare(Arguments& arguments, const void* buffer, bool empty, bool ch
   if (buffer == MPI_IN_PLACE) arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
   if (buffer == nullptr && checkable && starts_in_page_zero(*layout_, 0))
     arguments.wrong(MPI_ERR_BUFFER, "null buffer");
+  if (keeps_ && arguments.good()) {
+    held_ = (Handle)type;  // NOLINT: an int or a pointer
+    held_add(held_);
+    holds_ = true;
+  }
   return arguments.good();
 }
 

@@ -16,6 +16,7 @@
 #include "mpi/check.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/errors.hpp"
+#include "mpi/held_handles.hpp"
 #include "mpi/profile.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/requests.hpp"
@@ -73,6 +74,7 @@ class Data {
   Data() {}  // NOLINT: `staged_` is made when it is needed, because clearing it costs 20 ns
   ~Data() {
     if (layout_ != nullptr) layout_release(layout_);
+    let_go();
   }
   Data(const Data&) = delete;
   Data& operator=(const Data&) = delete;
@@ -84,6 +86,14 @@ class Data {
   // For STRETTO_CHECK=3: says that the call may change this buffer. Call it before region() or
   // blocks(), which may stage the data.
   void watch(Call& call) { watched_ = call.state->check == 3 ? &call : nullptr; }
+  // The call goes on after it has returned, and the program may free the datatype.
+  void keep() { keeps_ = true; }
+  // Gives the datatype back, after finish().
+  void let_go() {
+    if (holds_) [[unlikely]]
+      held_release(held_);
+    holds_ = false;
+  }
   [[nodiscard]] bool is_staged() const { return is_staged_; }
   [[nodiscard]] int finish() { return is_staged_ ? unstage(staged_) : MPI_SUCCESS; }
 
@@ -102,7 +112,8 @@ class Data {
 
   const Layout* layout_ = nullptr;
   Call* watched_ = nullptr;
-  bool is_staged_ = false;
+  bool is_staged_ = false, keeps_ = false, holds_ = false;
+  Handle held_;  // if it holds one
   union {
     Staged staged_;
   };

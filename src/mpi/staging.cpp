@@ -8,7 +8,6 @@
 #include <climits>
 #include <cstdlib>
 
-#include "mpi/held_handles.hpp"
 #include "mpi/host.hpp"
 
 namespace stretto::mpi {
@@ -140,7 +139,6 @@ int move_blocks(const Staged& staged, PieceMover mover) {
 }
 
 void discard(Staged& staged) {
-  held_release((Handle)staged.type);  // NOLINT: an int or a pointer
   std::free(staged.packed);
   std::free(staged.displs);
   staged.packed = nullptr;
@@ -151,7 +149,6 @@ void discard(Staged& staged) {
 // `blocks` and `displs`.
 int fetch(Staged& staged, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction, std::uint64_t total_bytes) {
   staged.type = type;
-  held_add((Handle)type);  // NOLINT: as above
   staged.comm = comm;
   staged.direction = direction;
   staged.packed = static_cast<char*>(std::malloc(total_bytes ? total_bytes : 1));

@@ -21,12 +21,17 @@ TypedData::~TypedData() {
     if (layout != &kNoBytes) layout_release(layout);
   }
   if (layouts_ != few_layouts_) std::free(layouts_);
-  for (int r = 0; r < count_ && types_ != nullptr; r++) held_release(types_[r]);
-  std::free(types_);
+  let_go();
   if (arrays_ == nullptr && staged_ == nullptr) [[likely]]
     return;
   std::free(staged_);
   std::free(arrays_);
+}
+
+void TypedData::let_go() {
+  for (int r = 0; r < count_ && types_ != nullptr; r++) held_release(types_[r]);
+  std::free(types_);
+  types_ = nullptr;
 }
 
 // A block without data may have any type.

@@ -22,6 +22,8 @@ class TypedData {
 
   // The call goes on after it has returned. Call it before blocks().
   void keep() { keeps_ = true; }
+  // Gives the datatypes back, after finish().
+  void let_go();
   Blocks blocks(Arguments& arguments, const State& state, int count, const void* buffer, const TypedBlocks& given,
                 Staged::Direction direction);
   // For STRETTO_CHECK: says that the call may change these blocks. Call it after blocks().
