@@ -12,8 +12,10 @@ foreach(abi IN LISTS STRETTO_KNOWN_ABIS)
 endforeach()
 message(STATUS "MPI ABIs: ${STRETTO_ABIS}")
 
-# Eight hundred functions that jump to the host's: a third of the time of compiling and linking, for nothing that the linker
-# could inline.
+# Not on the path of a call that Stretto serves. The forwards are eight hundred functions that jump to the host's.
+set(_off_the_path check_numbers comm_report discover errors narrow python_line stats stats_json vendor/launcher)
+list(TRANSFORM _off_the_path REPLACE "(.+)" "src/mpi/\\1.cpp")
+set_source_files_properties(${_off_the_path} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-fno-lto>)
 set_source_files_properties(src/mpi/forwards.gen.cpp PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2;-fno-lto>")
 
 # What one ABI's libraries are made of, beside the core.
