@@ -6,8 +6,7 @@
 // whose box touches its own: `bytes` to those behind a face, an eighth of it behind an edge, and a
 // sixty-fourth behind a corner. What goes to the same rank is one block.
 //
-//   mpicxx -O2 -std=c++20 bench/neighbors.cpp -o neighbors -ldl
-//   ./stretto run -n 8 -- ./neighbors 21 8 64 512 4096 32768 262144 1048576
+//   neighbors ROUNDS BYTES...      run by `stretto bench --suite neighbors`
 //
 // Rounds of both take turns. Times are the slowest rank's, and medians over rounds.
 #include <mpi.h>
@@ -87,14 +86,12 @@ void measure(Halo& halo, int bytes, int rounds) {
   };
   const auto times = bench::medians(rounds, bench::calls_of_a_round(500, time), time);
   if (g_rank != 0) return;
-  const auto about = "\"bytes\": " + std::to_string(bytes) + ", \"ranks\": " + std::to_string(g_size) +
-                     ", \"neighbors\": " + std::to_string(halo.shares.size());
+  const auto about = "\"bytes\": " + std::to_string(bytes) + ", \"neighbors\": " + std::to_string(halo.shares.size());
   bench::print_result(about, times);
 }
 
 }  // namespace
 
-// neighbors ROUNDS BYTES...
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
@@ -106,6 +103,7 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 21;
   for (int i = 2; i < argc; ++i) measure(halo, std::atoi(argv[i]), rounds);
   MPI_Comm_free(&halo.comm);
+  if (g_rank == 0) std::puts("{\"event\": \"done\"}");
   MPI_Finalize();
   return 0;
 }

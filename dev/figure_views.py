@@ -172,6 +172,44 @@ def kind_steps(doc: Doc) -> Lines:
     return table(("ranks", "pattern", "bytes", "the MPI", "Stretto", "ratio", "ratio, `STRETTO_KIND=off`"), rows)
 
 
+# ---- stretto bench --suite nonblocking, neighbors ------------------------------------------------
+
+
+@view("stretto.nonblocking")
+def nonblocking_calls(doc: Doc) -> Lines:
+    """Times, and what is left of them beside computing."""
+    rows = [
+        [
+            str(r["np"]),
+            r["op"].capitalize(),
+            size(r["bytes"]) if r["bytes"] else "",
+            microseconds(r["us"]),
+            microseconds(r["mpi_us"]),
+            f"{r['ratio']:.2f}",
+            *(microseconds(r[f"{who}exposed{how}_us"]) for how in ("", "_with_tests") for who in ("", "mpi_")),
+        ]
+        for r in doc["results"]
+    ]
+    head = ("ranks", "", "bytes", "Stretto", "the MPI", "ratio", "exposed", "the MPI's", "with tests", "the MPI's")
+    return [*table(head, rows), *geomean_lines(doc)]
+
+
+@view("stretto.neighbors")
+def neighbors_halo(doc: Doc) -> Lines:
+    """Times of a halo exchange, by ranks and length."""
+    rows = [
+        [str(r["np"]), str(r["neighbors"]), size(r["bytes"]), microseconds(r["us"]), microseconds(r["mpi_us"]),
+         f"{r['ratio']:.2f}"]
+        for r in doc["results"]
+    ]  # fmt: skip
+    return [*table(("ranks", "neighbours", "bytes", "Stretto", "the MPI", "ratio"), rows), *geomean_lines(doc)]
+
+
+def geomean_lines(doc: Doc) -> Lines:
+    means = ", ".join(f"{ratio:.2f} with {np} ranks" for np, ratio in doc["geomean"].items())
+    return ["", f"Geometric means of the ratios: {means}."]
+
+
 # ---- stretto overlap pages -----------------------------------------------------------------------
 
 

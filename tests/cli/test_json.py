@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stretto.bench import between_hosts, kind, locks, overlap, overlap_pages, pagerank, pagerank_report, program
+from stretto.bench import beside_host, between_hosts, kind, locks, overlap, overlap_pages, pagerank, pagerank_report, program
 from stretto.cluster import Plan, jobs, simulated_calls
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.target import Target
@@ -76,6 +76,8 @@ LINES = {
     "model.node.calibrate": ("model", "node", "--calibrate"),
     "model.predict": ("model", "predict", *CALL, *LOGP),
     "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP),
+    "neighbors": ("bench", "--suite", "neighbors"),
+    "nonblocking": ("bench", "--suite", "nonblocking"),
     "overlap.bench": ("overlap", "bench", "--op", "alltoall"),
     "overlap.pages": ("overlap", "pages"),
     "papers": ("bench", "--suite", "paper", "--budget", "0"),
@@ -216,6 +218,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     play(overlap, runner=nothing, measure=lambda *_: {})
     play(overlap_pages, measure=lambda *_: [])
     play(kind, measure=lambda *_: [])
+    play(beside_host, measure=lambda *_: [])
     play(between_hosts, measure=lambda *_: {("slot", "tuned"): [events]})
 
 

@@ -17,7 +17,7 @@ from stretto.bench.plots import plot_ratios
 from stretto.bench.program import Row
 from stretto.bench.request import OPS, Method, Request, parse_ops, parse_ranks
 from stretto.commands import bench_suite
-from stretto.commands.options import checked
+from stretto.commands.options import ClusterName, checked
 from stretto.core import machine
 from stretto.core.arguments import MOST_PER_CPU, check_crowd
 from stretto.core.console import fail, note
@@ -91,7 +91,7 @@ def command(
             "--budget",
             metavar="S",
             min=0,
-            help=f"Seconds for one contender at one size; default {BUDGET_S}. With --suite: for all of it; default "
+            help=f"Seconds for one contender at one size; default {BUDGET_S}. With --suite paper: for all of it; default "
             f"{suite.BUDGET_S:.0f}, and 0 measures nothing.",
             show_default=False,
         ),
@@ -129,10 +129,14 @@ def command(
     ] = False,
     suite_name: Annotated[
         Optional[bench_suite.Suite],
-        typer.Option("--suite", help="Repeat the papers' figures and tables, each beside its claim.", metavar="paper"),
+        typer.Option(
+            "--suite",
+            help="Instead of --op. paper: the papers' figures and tables, each beside its claim. nonblocking: "
+            "nonblocking collectives. neighbors: a halo exchange by Neighbor_alltoallv.",
+        ),
     ] = None,
     only: Annotated[
-        str, typer.Option("--only", metavar="LIST", help="Of --suite: s1 to s5, or figures as s1-figure-2; or all.")
+        str, typer.Option("--only", metavar="LIST", help="Of --suite paper: s1 to s5, or figures as s1-figure-2; or all.")
     ] = "all",
     html: Annotated[
         Optional[Path], typer.Option("--html", metavar="FILE", help="The suite's report as one HTML file.")
@@ -141,6 +145,7 @@ def command(
         Optional[Path],
         typer.Option("--from", metavar="FILE", help="The suite's report from its JSON; nothing is measured."),
     ] = None,
+    cluster: ClusterName = None,
     force: Annotated[
         bool, typer.Option("--force", help=f"Also more than {MOST_PER_CPU} ranks for each processor.")
     ] = False,
@@ -152,17 +157,23 @@ def command(
     [dim]stretto bench --op scatterv,bcast -n 2 --sizes 64:1M --plot ratio.png[/]
     [dim]stretto bench --latency[/]
     [dim]stretto bench --suite paper --html papers.html --json papers.json[/]
+    [dim]stretto bench --suite nonblocking -n 2,8[/]
     """
     bench_suite.check_options(context, suite_name)
-    if suite_name:
+    if suite_name is bench_suite.Suite.paper:
         bench_suite.run(only, budget, mpi, json_file, html, source)
+        return
+    ranks = checked(parse_ranks, np)
+    if not cluster:
+        check_crowd(max(ranks), force)
+    if suite_name:
+        bench_suite.run_calls(suite_name, ranks, runs, mpi, cluster, json_file)
         return
     if budget is None:
         budget = BUDGET_S
     elif budget < LEAST_BUDGET_S:
         fail(f"--budget {budget:g}: at least {LEAST_BUDGET_S} s")
     least, most = checked(parse_sizes, sizes, "--sizes")
-    ranks = checked(parse_ranks, np)
     request = Request(
         () if latency else checked(parse_ops, op),
         least,
@@ -183,7 +194,6 @@ def command(
             "--plot: nothing to draw: it takes an operation with data"
             + (", of which --latency measures none" if latency else "")
         )
-    check_crowd(max(ranks), force)
     chosen = choosing.choose(mpi)
     load = machine.warn_if_busy()
     measured = program.run_all(chosen, ranks, request, runs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bench --suite paper: the papers' figures and tables on this machine, beside what the papers claim."""
+"""bench --suite: the papers' figures and tables beside their claims, and calls that have programs of their own."""
 
 from __future__ import annotations
 
@@ -10,35 +10,66 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from stretto.bench import beside_host
+from stretto.cluster.cluster import Cluster
+from stretto.cluster.registry import ClusterError
 from stretto.commands.options import checked
 from stretto.core import html_pages, machine
 from stretto.core.console import fail, note, out
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
+from stretto.mpi import choosing
+from stretto.mpi.launching import JobFailed, JobHangs
 from stretto.papers import page, suite, table
 from stretto.papers.entry import Row
 
-OPTIONS = ("suite_name", "only", "budget", "mpi", "json_file", "html", "source")  # that go with --suite
-FIRST = ("suite_name", "only", "html", "source")  # that go with nothing else
-
-
 class Suite(str, Enum):
     paper = "paper"
+    nonblocking = "nonblocking"
+    neighbors = "neighbors"
+
+
+# Options that go with a suite, by the names of the command's parameters. Those of ALONE go with nothing else.
+OF_PAPER = ("suite_name", "only", "budget", "mpi", "json_file", "html", "source")
+OF_CALLS = ("suite_name", "np", "runs", "mpi", "json_file", "cluster", "force")
+ALONE = ("suite_name", "only", "html", "source", "cluster")
 
 
 def check_options(context: typer.Context, wanted: Suite | None) -> None:
     """Fails for options of a single measurement beside --suite, and the other way round."""
-    given = [
-        parameter
-        for parameter in context.command.params
-        if (source := context.get_parameter_source(parameter.name or "")) and source.name == "COMMANDLINE"
-    ]
-    for parameter in given:
-        name = max(parameter.opts, key=len)
-        if wanted and parameter.name not in OPTIONS:
-            fail(f"{name} does not go with --suite; of --suite are --only, --budget, --mpi, --json, --html and --from")
-        if not wanted and parameter.name in FIRST:
-            fail(f"{name} goes with --suite paper")
+    of_suite = OF_PAPER if wanted is Suite.paper else OF_CALLS
+    names = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
+    for parameter, name in names.items():
+        source = context.get_parameter_source(parameter or "")
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        if wanted and parameter not in of_suite:
+            its = ", ".join(names[each] for each in of_suite if each != "suite_name")
+            fail(f"{name} does not go with --suite {wanted.value}, which has {its}")
+        if not wanted and parameter in ALONE:
+            suites = [each.value for each in Suite if parameter in (OF_PAPER if each is Suite.paper else OF_CALLS)]
+            fail(f"{name} goes with --suite {' or '.join(suites)}")
+
+
+def run_calls(
+    wanted: Suite, ranks: tuple[int, ...], runs: int, mpi: str | None, name: str | None, json_file: Path | None
+) -> None:
+    """Measures calls that have a program of their own."""
+    suite_of_calls = beside_host.SUITES[wanted.value]
+    check_outputs(json_file)
+    try:
+        cluster = Cluster.find(name) if name else None
+        chosen = choosing.choose(mpi)
+        machine.warn_if_busy()
+        rows = beside_host.measure(suite_of_calls, chosen, ranks, runs, cluster)
+    except ClusterError as error:
+        fail(str(error))
+    except (JobFailed, JobHangs) as error:
+        fail(str(error), 1)
+    doc = beside_host.document(chosen, ranks, suite_of_calls, rows, runs, cluster)
+    write_json(json_file, wanted.value, doc)
+    if json_file is None:
+        beside_host.show(suite_of_calls, doc)
 
 
 def run(

@@ -34,6 +34,8 @@ SCHEMAS = {
     "model.node.calibrate": 1,
     "model.predict": 1,
     "model.scale": 1,
+    "neighbors": 1,
+    "nonblocking": 1,
     "overlap.bench": 1,
     "overlap.pages": 1,
     "overlap.report": 1,
