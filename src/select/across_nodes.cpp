@@ -50,6 +50,10 @@ constexpr bool kOurs = true, kHosts = false;
 // length takes to pass. Trees whose segments follow each other through the levels do not. Longer
 // vectors go through circulant graphs of nodes, and of the ranks of each node. These fill as
 // quickly as a tree, and no port sends a vector twice. Two nodes gain nothing by them.
+//
+// On one node, nonblocking calls go by schedule. Each copy takes a processor's time there, and a
+// rank that waits may have none. So few and long messages are best: trees with segments of 64 KiB,
+// and for an Allreduce each rank combines its part (`stretto bench --suite nonblocking`).
 constexpr Length each(std::uint64_t bytes) { return {bytes, Length::Per::rank}; }
 constexpr Length node(std::uint64_t bytes) { return {bytes, Length::Per::node}; }
 // clang-format off
@@ -66,6 +70,7 @@ constexpr Selection kSelections[] = {
     {Collective::bcast,      each(16 * kKi),  kOurs,  chain,  allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
     {Collective::bcast,      {128 * kKi},     kOurs,  nodes,  allreduce_on_top, "circulant", nullptr,   nullptr,              {4 * kKi},     Requirement::many_nodes},
     {Collective::bcast,      {512 * kKi},     kOurs,  nodes,  allreduce_on_top, "circulant", nullptr,   nullptr,              {8 * kKi},     Requirement::many_nodes},
+    {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {64 * kKi},    Requirement::one_node},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
     {Collective::reduce,     {2 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {0}},
@@ -77,6 +82,7 @@ constexpr Selection kSelections[] = {
     {Collective::reduce,     each(16 * kKi),  kOurs,  chain,  allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
     {Collective::reduce,     {128 * kKi},     kOurs,  nodes,  allreduce_on_top, nullptr,    "circulant", nullptr,             {4 * kKi},     Requirement::many_nodes},
     {Collective::reduce,     {512 * kKi},     kOurs,  nodes,  allreduce_on_top, nullptr,    "circulant", nullptr,             {8 * kKi},     Requirement::many_nodes},
+    {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {64 * kKi},    Requirement::one_node},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
     {Collective::allreduce,  {8 * kKi},       kOurs,  levels, reduce_bcast,     "binomial", "binomial", nullptr,              {0}},
@@ -91,13 +97,17 @@ constexpr Selection kSelections[] = {
     {Collective::allreduce,  {0},             kOurs,  levels, allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0},           Requirement::many, 0, 0, nullptr, {16 * kKi}},
     {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {4 * kKi},     Requirement::many, 0, 0, nullptr, {64 * kKi}},
     {Collective::allreduce,  {64 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {8 * kKi},     Requirement::many, 0, 0, nullptr, {256 * kKi}},
+    {Collective::allreduce,  {8 * kKi},       kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "recursive_doubling", {0},           Requirement::one_node},
+    {Collective::allreduce,  each(8 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0},           Requirement::one_node},
 
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
+    {Collective::gather,     each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::one_node},
     {Collective::scatter,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    each(8 * kKi),   kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::scatter,    each(kKi),       kHosts, nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0},           Requirement::many},
     {Collective::scatter,    each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::connected},
     {Collective::scatter,    each(kConnected + 1), kHosts, ranks, allreduce_on_top, nullptr, nullptr,   "flat",               {0}},
+    {Collective::scatter,    each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::one_node},
     {Collective::gatherv,    {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},
     {Collective::gatherv,    {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::connected},
     {Collective::scatterv,   {0},             kHosts, ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0}},

@@ -18,7 +18,8 @@ enum class Requirement : std::uint8_t {
   ranks_in_halves,
   connected,
   many,
-  many_nodes
+  many_nodes,
+  one_node
 };
 
 // What a built-in selection depends on, apart from collective and length. It is the same on all
@@ -40,6 +41,7 @@ struct CommTraits {
       case Requirement::connected: return connected;
       case Requirement::many: return ranks > kTuning.schedule_few_ranks;
       case Requirement::many_nodes: return ranks > kTuning.schedule_few_ranks && nodes >= 4;
+      case Requirement::one_node: return nodes == 1;
       default: return true;
     }
   }
