@@ -77,8 +77,8 @@ std::array<double, 2> medians(int rounds, int calls, Time&& time) {
 
 // Prints a row. `about` and `more` are members of its JSON, before and behind the times.
 inline void print_result(const std::string& about, const std::array<double, 2>& seconds, const std::string& more = "") {
-  std::printf("{\"event\": \"row\", %s, \"us\": %.3f, \"mpi_us\": %.3f, \"ratio\": %.3f%s%s}\n", about.c_str(), seconds[0] * 1e6,
-              seconds[1] * 1e6, seconds[0] / seconds[1], more.empty() ? "" : ", ", more.c_str());
+  std::printf("{\"event\": \"row\", %s, \"us\": %.3f, \"mpi_us\": %.3f, \"ratio\": %.3f%s%s}\n", about.c_str(),
+              seconds[0] * 1e6, seconds[1] * 1e6, seconds[0] / seconds[1], more.empty() ? "" : ", ", more.c_str());
   std::fflush(stdout);
 }
 
