@@ -13,7 +13,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from stretto.bench import beside_host, between_hosts, kind, locks, overlap, overlap_pages, pagerank, pagerank_report, program
+from stretto.bench import (
+    beside_host,
+    between_hosts,
+    kind,
+    locks,
+    overlap,
+    overlap_pages,
+    pagerank,
+    pagerank_report,
+    program,
+)
 from stretto.cluster import Plan, jobs, simulated_calls
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.target import Target

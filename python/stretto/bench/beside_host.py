@@ -55,7 +55,12 @@ SUITES = {
         },
     ),
     "neighbors": Suite(
-        "a halo exchange by Neighbor_alltoallv", "neighbors", {}, 21, tuple(1 << n for n in (3, 6, 9, 12, 15, 18, 20)), {}
+        "a halo exchange by Neighbor_alltoallv",
+        "neighbors",
+        {},
+        21,
+        tuple(1 << n for n in (3, 6, 9, 12, 15, 18, 20)),
+        {},
     ),
 }
 

@@ -91,8 +91,8 @@ def command(
             "--budget",
             metavar="S",
             min=0,
-            help=f"Seconds for one contender at one size; default {BUDGET_S}. With --suite paper: for all of it; default "
-            f"{suite.BUDGET_S:.0f}, and 0 measures nothing.",
+            help=f"Seconds for one contender at one size; default {BUDGET_S}. With --suite paper: for all of it; "
+            f"default {suite.BUDGET_S:.0f}, and 0 measures nothing.",
             show_default=False,
         ),
     ] = None,
@@ -136,7 +136,8 @@ def command(
         ),
     ] = None,
     only: Annotated[
-        str, typer.Option("--only", metavar="LIST", help="Of --suite paper: s1 to s5, or figures as s1-figure-2; or all.")
+        str,
+        typer.Option("--only", metavar="LIST", help="Of --suite paper: s1 to s5, or figures as s1-figure-2; or all."),
     ] = "all",
     html: Annotated[
         Optional[Path], typer.Option("--html", metavar="FILE", help="The suite's report as one HTML file.")

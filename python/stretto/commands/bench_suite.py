@@ -29,7 +29,8 @@ class Suite(str, Enum):
     neighbors = "neighbors"
 
 
-# Options that go with a suite, by the names of the command's parameters. Those of ALONE go with nothing else.
+# Options that go with a suite, by the names of the command's parameters. Those of ALONE go with
+# nothing else.
 OF_PAPER = ("suite_name", "only", "budget", "mpi", "json_file", "html", "source")
 OF_CALLS = ("suite_name", "np", "runs", "mpi", "json_file", "cluster", "force")
 ALONE = ("suite_name", "only", "html", "source", "cluster")
