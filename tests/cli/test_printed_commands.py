@@ -69,7 +69,7 @@ def test_the_tutorial_runs_as_printed(tree: Path) -> None:
 
 
 def readme_commands() -> list[str]:
-    block = re.search(r"## Two commands\n\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    block = re.search(r"## Two commands\n\n[^`]*```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     return [line.partition("#")[0].strip() for line in block.splitlines()]
 
 

@@ -115,7 +115,7 @@ def _ranks_of(token: str) -> dict[int, str]:
     return ranks
 
 
-def _stacks(token: str, limit: int = 4) -> str:
+def _stacks(token: str, limit: int = 8) -> str:
     """The stacks of the ranks of a hanging job, or no text if gdb is not installed."""
     gdb = shutil.which("gdb")
     if gdb is None:
