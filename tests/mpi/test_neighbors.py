@@ -12,9 +12,15 @@ RANDOM = {"STRETTO_NONBLOCKING": "on"}
 ASKED = {f"STRETTO_{name.upper()}": "schedule" for name in NAMES}
 
 
+# The treematch of Open MPI 4.1 hangs in MPI_Dist_graph_create where a communicator was duplicated
+# before, without Stretto, too.
+OPEN_MPI_4 = {"OMPI_MCA_topo": "^treematch"}
+
+
 @pytest.fixture
 def play(mpi, run_mpi, build_cxx):
     def run(np, *what, env, timeout=60, before=()):
+        env = env | (OPEN_MPI_4 if mpi.kind == "openmpi" and mpi.version.startswith("4.1") else {})
         job = run_mpi(mpi, np, [*before, build_cxx("neighbor_calls.cpp"), *what], env=env, timeout=timeout).ok()
         results = job.results()
         assert len(results) == np and not any(r["wrong"] for r in results), job.describe()
