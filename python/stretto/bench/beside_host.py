@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,10 @@ class Suite:
     rounds: int
     sizes: tuple[int, ...]
     more: dict[str, tuple[str, str]]  # what other times there are, Stretto's and the MPI's
+
+    def on_links(self) -> Suite:
+        """What takes about as long between hosts, whose links are slow."""
+        return replace(self, rounds=5, sizes=tuple(size for size in self.sizes if size <= 1 << 16))
 
     def arguments(self) -> list[str]:
         return [str(number) for number in (self.rounds, *self.sizes)]

@@ -60,6 +60,7 @@ def run_calls(
     check_outputs(json_file)
     try:
         cluster = Cluster.find(name) if name else None
+        suite_of_calls = suite_of_calls.on_links() if cluster else suite_of_calls
         chosen = choosing.choose(mpi)
         machine.warn_if_busy()
         rows = beside_host.measure(suite_of_calls, chosen, ranks, runs, cluster)
