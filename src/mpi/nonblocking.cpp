@@ -12,7 +12,6 @@
 #include "mpi/neighborhood.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/transport.hpp"
-#include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
 
@@ -26,9 +25,9 @@ constexpr transport::Transport kNowhere = {
     [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
 
-bool is_wanted(const State& state, NonblockingChoice choice, int nodes) {
+bool is_wanted(const State& state, NonblockingChoice choice) {
   if (state.check == 3) return false;  // results would have to be compared
-  return nodes == 1 ? nonblocking_wanted(choice) : choice == NonblockingChoice::on;
+  return choice == NonblockingChoice::on;
 }
 
 // Of a generalized request.
@@ -128,14 +127,10 @@ bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, i
 
 }  // namespace
 
-bool nonblocking_wanted(NonblockingChoice choice) {
-  return choice == NonblockingChoice::on || (choice == NonblockingChoice::automatic && vendor::nonblocking_gains());
-}
-
 Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, const int* job_ranks,
                                 engine::Process& process) {
+  if (!is_wanted(state, choice)) return nullptr;
   const int nodes = job_ranks != nullptr && state.engine == nullptr ? nodes_of(job_ranks, state.size) : 1;
-  if (!is_wanted(state, choice, nodes)) return nullptr;
   if (state.engine == nullptr && nodes == 1) return nullptr;
   void* const memory = std::malloc(sizeof(Nonblocking));
   if (memory == nullptr) std::abort();  // a few kilobytes, and members cannot agree without them

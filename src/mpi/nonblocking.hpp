@@ -60,8 +60,6 @@ struct Posted : engine::Prepared {
   int code = MPI_SUCCESS;
 };
 
-// Whether calls on a node are to be served.
-bool nonblocking_wanted(NonblockingChoice choice);
 // Collective over the communicator. `choice` is agreed. `job_ranks` are its members' ranks in the
 // job, or null if that is not known. Null on all members or on none.
 Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, const int* job_ranks, engine::Process& process);

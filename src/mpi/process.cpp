@@ -12,7 +12,6 @@
 #include "mpi/errors.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
-#include "mpi/nonblocking.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting.hpp"
@@ -35,7 +34,6 @@ constinit std::atomic<const Recent*> g_caller{nullptr};
 engine::Settings settings() {
   engine::Settings s = engine::settings_from(options());
   s.ranks_on_node = vendor::launcher_ranks_on_node();
-  s.nonblocking = nonblocking_wanted(options().nonblocking());
   s.version = STRETTO_VERSION;
   const int rank = world().agreed ? world().rank : vendor::launcher_rank();
   s.job = static_cast<std::uint64_t>(world().job);

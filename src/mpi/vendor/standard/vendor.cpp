@@ -161,8 +161,6 @@ bool yields_when_idle() {
 }
 
 // As in the MPICH ABI: MPI_Test is slow in Intel MPI.
-bool nonblocking_gains() { return false; }
-
 unsigned poke_every() { return g_is_intel ? 32 : 1; }
 
 }  // namespace stretto::mpi::vendor
