@@ -8,10 +8,6 @@
 //
 //   requests ROUNDS BYTES...       run by `stretto bench --suite nonblocking`
 //
-// Between nodes, on a cluster of network namespaces (docs/cluster.md):
-//
-//   sudo ./stretto cluster run -s nonblocking=on -- ./requests 11 8 1024 65536 1048576
-//
 // Rounds of both take turns. Times are the slowest rank's, and medians over rounds.
 #include <mpi.h>
 

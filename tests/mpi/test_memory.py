@@ -11,9 +11,7 @@ import pytest
 
 MIB = 1024  # in KiB
 OWN_MIB = 256  # what the owner maps of a segment (STRETTO_SEGMENT_BYTES)
-# What a peer maps of it: control lines, and lanes of at most 2 MiB. Blocking calls have two of
-# these, calls with requests four.
-PEER_MIB = 14
+PEER_MIB = 6  # what a peer maps of it: two lanes of at most 2 MiB, and control lines
 
 
 def _run(mpi, run_mpi, build_program, np, *arguments, env=None):

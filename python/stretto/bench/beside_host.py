@@ -6,16 +6,15 @@ A program of its own calls Stretto's functions and the MPI's by turns (bench/req
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from stretto.bench import program
+from stretto.bench import figures, program
 from stretto.bench.program import Row
 from stretto.bench.provenance import provenance
 from stretto.cluster import jobs
@@ -84,11 +83,11 @@ def measure(suite: Suite, mpi: Mpi, ranks: Sequence[int], runs: int, cluster: Cl
 
 def rows_of(mpi: Mpi, np: int, argv: Sequence[str | Path], env: dict[str, str], cluster: Cluster | None) -> list[Row]:
     """The rows of one job."""
-    ignore: Callable[[Row], None] = lambda _: None  # noqa: E731
     if cluster is None:
-        events = program.run_job(mpi, mpi.command(np, argv, env), ignore)
+        events = program.run_job(mpi, mpi.command(np, argv, env), lambda _: None)
     else:
-        events = program.collect(jobs.lines(cluster, mpi, argv, np, "slot", PATIENCE_S, env), ignore)
+        lines = jobs.lines(cluster, mpi, argv, np, "slot", PATIENCE_S, env)
+        events = program.collect(lines, lambda _: None)
     return [event for event in events if event["event"] == "row"]
 
 
@@ -103,14 +102,14 @@ def median_of(np: int, rows: Sequence[Row]) -> Row:
 def document(
     mpi: Mpi, ranks: Sequence[int], suite: Suite, rows: Sequence[Row], runs: int, cluster: Cluster | None
 ) -> Row:
-    logs = {np: [math.log(row["ratio"]) for row in rows if row["np"] == np] for np in ranks}
+    ratios = {np: [row["ratio"] for row in rows if row["np"] == np] for np in ranks}
     return {
         **provenance(mpi, cluster),
         "np": list(ranks),
         "rounds": suite.rounds,
         "runs": runs,
         "results": list(rows),
-        "geomean": {str(np): math.exp(statistics.mean(found)) for np, found in logs.items() if found},
+        "geomean": {str(np): figures.geomean(found) for np, found in ratios.items() if found},
     }
 
 

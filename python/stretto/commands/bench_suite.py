@@ -23,32 +23,36 @@ from stretto.mpi.launching import JobFailed, JobHangs
 from stretto.papers import page, suite, table
 from stretto.papers.entry import Row
 
+
 class Suite(str, Enum):
     paper = "paper"
     nonblocking = "nonblocking"
     neighbors = "neighbors"
 
 
-# Options that go with a suite, by the names of the command's parameters. Those of ALONE go with
-# nothing else.
-OF_PAPER = ("suite_name", "only", "budget", "mpi", "json_file", "html", "source")
+# Options that go with each suite, by the names of the command's parameters. Those of ALONE go with
+# suites only.
 OF_CALLS = ("suite_name", "np", "runs", "mpi", "json_file", "cluster", "force")
+OPTIONS = {
+    Suite.paper: ("suite_name", "only", "budget", "mpi", "json_file", "html", "source"),
+    Suite.nonblocking: OF_CALLS,
+    Suite.neighbors: OF_CALLS,
+}
 ALONE = ("suite_name", "only", "html", "source", "cluster")
 
 
 def check_options(context: typer.Context, wanted: Suite | None) -> None:
     """Fails for options of a single measurement beside --suite, and the other way round."""
-    of_suite = OF_PAPER if wanted is Suite.paper else OF_CALLS
-    names = {parameter.name: max(parameter.opts, key=len) for parameter in context.command.params}
+    names = {parameter.name or "": max(parameter.opts, key=len) for parameter in context.command.params}
     for parameter, name in names.items():
-        source = context.get_parameter_source(parameter or "")
+        source = context.get_parameter_source(parameter)
         if source is None or source.name != "COMMANDLINE":
             continue
-        if wanted and parameter not in of_suite:
-            its = ", ".join(names[each] for each in of_suite if each != "suite_name")
+        if wanted and parameter not in OPTIONS[wanted]:
+            its = ", ".join(names[each] for each in OPTIONS[wanted] if each != "suite_name")
             fail(f"{name} does not go with --suite {wanted.value}, which has {its}")
         if not wanted and parameter in ALONE:
-            suites = [each.value for each in Suite if parameter in (OF_PAPER if each is Suite.paper else OF_CALLS)]
+            suites = [each.value for each, options in OPTIONS.items() if parameter in options]
             fail(f"{name} goes with --suite {' or '.join(suites)}")
 
 
@@ -56,22 +60,22 @@ def run_calls(
     wanted: Suite, ranks: tuple[int, ...], runs: int, mpi: str | None, name: str | None, json_file: Path | None
 ) -> None:
     """Measures calls that have a program of their own."""
-    suite_of_calls = beside_host.SUITES[wanted.value]
+    calls = beside_host.SUITES[wanted.value]
     check_outputs(json_file)
     try:
         cluster = Cluster.find(name) if name else None
-        suite_of_calls = suite_of_calls.on_links() if cluster else suite_of_calls
+        calls = calls.on_links() if cluster else calls
         chosen = choosing.choose(mpi)
         machine.warn_if_busy()
-        rows = beside_host.measure(suite_of_calls, chosen, ranks, runs, cluster)
+        rows = beside_host.measure(calls, chosen, ranks, runs, cluster)
     except ClusterError as error:
         fail(str(error))
     except (JobFailed, JobHangs) as error:
         fail(str(error), 1)
-    doc = beside_host.document(chosen, ranks, suite_of_calls, rows, runs, cluster)
+    doc = beside_host.document(chosen, ranks, calls, rows, runs, cluster)
     write_json(json_file, wanted.value, doc)
     if json_file is None:
-        beside_host.show(suite_of_calls, doc)
+        beside_host.show(calls, doc)
 
 
 def run(
