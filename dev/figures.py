@@ -33,6 +33,8 @@ from figure_views import VIEWS
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"(<!-- begin ([\w-]+):(\w+) -->\n).*?(<!-- end \2:\3 -->)", re.DOTALL)
+# Directories of files that a command has written.
+WHERE = re.compile(r"(?<= )/\S*/(?=[^/\s]+\.(json|html)\b)")
 IMAGE = re.compile(r"images/data/([\w-]+)\.svg")
 
 
@@ -150,7 +152,7 @@ def keep(name: str, file: Path, command: str | None) -> None:
     describe = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"]
     git = subprocess.run(describe, capture_output=True, text=True, check=True)
     date = datetime.date.fromtimestamp(file.stat().st_mtime).isoformat()
-    doc["command"] = command or doc.get("command") or ""
+    doc["command"] = WHERE.sub("", command or doc.get("command") or "")
     if not doc["command"]:
         raise Wrong(f"{file} does not say by which command it was made: --command")
     doc["taken"] = {"commit": git.stdout.strip(), "date": date}

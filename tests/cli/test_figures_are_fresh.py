@@ -231,9 +231,10 @@ def test_what_is_kept_says_when_and_of_what(
     file.write_text(json.dumps({"schema": "stretto.bench/1", "x": 0.123456789}))
     with pytest.raises(figures.Wrong, match="--command"):
         figures.keep("run", file, None)
-    figures.keep("run", file, "stretto bench")
+    figures.keep("run", file, "stretto bench --json /somewhere/of/mine/a.json")
     doc = json.loads((tmp_path / "docs/data/run.json").read_text())
-    assert doc["x"] == 0.123457 and doc["command"] == "stretto bench" and set(doc["taken"]) == {"commit", "date"}
+    assert doc["x"] == 0.123457 and doc["command"] == "stretto bench --json a.json"
+    assert set(doc["taken"]) == {"commit", "date"}
 
 
 def test_experiments_have_five_parts_and_are_listed() -> None:
