@@ -70,8 +70,9 @@ class Run:
             self.limit = max(self.limit if self.results else 0.0, 10 + 10 * (time.monotonic() - begin))
             self.results.append(json.loads(self.result.read_text()))
 
-    def median(self, *phases: str) -> float:
-        return statistics.median(sum(r["seconds"][p] for p in phases) for r in self.results)
+    def seconds(self, phase: str) -> list[float]:
+        """Of each run, on the rank that took longest."""
+        return [r["seconds"][phase] for r in self.results]
 
     def checksums(self) -> set[str]:
         return {r["checksum"] for r in self.results}
@@ -102,16 +103,13 @@ def measure(runs: dict[str, Run], repetitions: int, text: str) -> None:
 
 def summarise(runs: dict[str, Run]) -> dict[str, Any]:
     """Milliseconds by phase. The ratio is the median over pairs of neighbouring runs."""
-    groups = {**{p: (p,) for p in PHASES}, "collectives": COLLECTIVES, "total": ("total",)}
     rows = {}
-    for name, phases in groups.items():
-        pairs = [
-            sum(ours["seconds"][p] for p in phases) / max(sum(plain["seconds"][p] for p in phases), 1e-12)
-            for plain, ours in zip(runs["mpi"].results, runs["stretto"].results)
-        ]
+    for name in (*PHASES, "collectives", "total"):
+        plain, ours = (runs[way].seconds(name) for way in WAYS)
+        pairs = [b / max(a, 1e-12) for a, b in zip(plain, ours)]
         rows[name] = {
-            "mpi_ms": 1e3 * runs["mpi"].median(*phases),
-            "stretto_ms": 1e3 * runs["stretto"].median(*phases),
+            "mpi_ms": 1e3 * statistics.median(plain),
+            "stretto_ms": 1e3 * statistics.median(ours),
             "ratio": statistics.median(pairs),
             "ratios": sorted(pairs),
         }
