@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <vector>
 
 #include "by_turns.hpp"
@@ -29,11 +30,18 @@ struct Functions {
   decltype(&MPI_Iallreduce) iallreduce;
   decltype(&MPI_Iallgather) iallgather;
   decltype(&MPI_Ialltoall) ialltoall;
+  decltype(&MPI_Ialltoallv) ialltoallv;
+  decltype(&MPI_Ireduce) ireduce;
+  decltype(&MPI_Ireduce_scatter_block) ireduce_scatter_block;
+  decltype(&MPI_Igather) igather;
+  decltype(&MPI_Iscatter) iscatter;
   decltype(&MPI_Wait) wait;
   decltype(&MPI_Test) test;
 };
 Functions g_functions[2];  // Stretto's, the MPI's
-const char* const kNames[] = {"ibarrier", "ibcast", "iallreduce", "iallgather", "ialltoall"};
+const char* const kNames[] = {"ibarrier",  "ibcast",     "iallreduce", "iallgather",
+                              "ialltoall", "ialltoallv", "ireduce",    "ireduce_scatter_block",
+                              "igather",   "iscatter"};
 
 void find_functions(Functions& f, void* handle, const char* prefix) {
   const auto find = [&](auto& function, const char* name) { bench::find_function(function, handle, prefix, name); };
@@ -42,25 +50,41 @@ void find_functions(Functions& f, void* handle, const char* prefix) {
   find(f.iallreduce, "Iallreduce");
   find(f.iallgather, "Iallgather");
   find(f.ialltoall, "Ialltoall");
+  find(f.ialltoallv, "Ialltoallv");
+  find(f.ireduce, "Ireduce");
+  find(f.ireduce_scatter_block, "Ireduce_scatter_block");
+  find(f.igather, "Igather");
+  find(f.iscatter, "Iscatter");
   find(f.wait, "Wait");
   find(f.test, "Test");
 }
 
 struct Work {
   std::vector<char> send, receive;
+  std::vector<int> counts, displacements;  // of equal blocks
   int bytes = 0;
 };
 
 void post(const Functions& f, int op, Work& w, int turn, MPI_Request* request) {
-  const int n = w.bytes;
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  const int n = w.bytes, words = n / 8, root = turn % g_size;
+  const char* const send = w.send.data();
+  char* const receive = w.receive.data();
   switch (op) {
-    case 0: f.ibarrier(MPI_COMM_WORLD, request); break;
-    case 1: f.ibcast(w.send.data(), n, MPI_CHAR, turn % g_size, MPI_COMM_WORLD, request); break;
-    case 2:
-      f.iallreduce(w.send.data(), w.receive.data(), n / 8, MPI_LONG_LONG, MPI_SUM, MPI_COMM_WORLD, request);
+    case 0: f.ibarrier(comm, request); break;
+    case 1: f.ibcast(receive, n, MPI_CHAR, root, comm, request); break;
+    case 2: f.iallreduce(send, receive, words, MPI_LONG_LONG, MPI_SUM, comm, request); break;
+    case 3: f.iallgather(send, n, MPI_CHAR, receive, n, MPI_CHAR, comm, request); break;
+    case 4: f.ialltoall(send, n, MPI_CHAR, receive, n, MPI_CHAR, comm, request); break;
+    case 5: {
+      const int *const counts = w.counts.data(), *const displacements = w.displacements.data();
+      f.ialltoallv(send, counts, displacements, MPI_CHAR, receive, counts, displacements, MPI_CHAR, comm, request);
       break;
-    case 3: f.iallgather(w.send.data(), n, MPI_CHAR, w.receive.data(), n, MPI_CHAR, MPI_COMM_WORLD, request); break;
-    default: f.ialltoall(w.send.data(), n, MPI_CHAR, w.receive.data(), n, MPI_CHAR, MPI_COMM_WORLD, request); break;
+    }
+    case 6: f.ireduce(send, receive, words, MPI_LONG_LONG, MPI_SUM, root, comm, request); break;
+    case 7: f.ireduce_scatter_block(send, receive, words, MPI_LONG_LONG, MPI_SUM, comm, request); break;
+    case 8: f.igather(send, n, MPI_CHAR, receive, n, MPI_CHAR, root, comm, request); break;
+    default: f.iscatter(send, n, MPI_CHAR, receive, n, MPI_CHAR, root, comm, request); break;
   }
 }
 
@@ -88,6 +112,10 @@ void measure(int op, int bytes, int rounds) {
   w.bytes = bytes;
   w.send.assign(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(g_size) + 8, 1);
   w.receive = w.send;
+  for (int r = 0; r < g_size; ++r) {
+    w.counts.push_back(bytes);
+    w.displacements.push_back(r * bytes);
+  }
   double computing = 0;
   int tests = 0;
   const auto time = [&](int which, int calls) {
@@ -122,7 +150,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
   measure(0, 8, rounds);
-  for (int op = 1; op < 5; ++op) {
+  for (int op = 1; op < static_cast<int>(std::size(kNames)); ++op) {
     for (int i = 2; i < argc; ++i) measure(op, std::atoi(argv[i]), rounds);
   }
   if (g_rank == 0) std::puts("{\"event\": \"done\"}");

@@ -164,8 +164,8 @@ consteval auto make_table() {
   table[at++] = choice(
       Option::nonblocking, "STRETTO_NONBLOCKING", "off|auto|on", 1,
       "whether Stretto serves nonblocking and persistent collectives (MPI_Ibcast, MPI_Bcast_init and the like). auto: "
-      "the MPI serves them, because Stretto's take memory of each communicator. on: where it can. off: the MPI serves "
-      "them. Off on one rank is off on all, else auto on one rank is auto on all");
+      "where it was measured to be faster: beside MPICH, on one node, on communicators that make such calls. on: where "
+      "it can. off: the MPI serves them. Off on one rank is off on all, else auto on one rank is auto on all");
   OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
                               "statistics at MPI_Finalize, on standard error or in a file"));
   stats.choices = "off|text|json";

@@ -98,6 +98,7 @@ void Agreement::prepare() {
   if (memory) comm_ = new (memory) Comm;
   if (comm_ && process_.lanes.open_first()) mine_.block_offset = process_.segment.block_allocate(layout.bytes());
   if (mine_.block_offset != 0) comm_->place_offset = process_.segment.place_allocate(layout.place_bytes());
+  process_.lanes.reserve_apart();
   const bool reserved = mine_.block_offset != 0 && comm_->place_offset != 0 && reserve_tiers();
   const std::size_t extent = process_.segment.extent(shm::rings_bytes(layout.size));
   mine_.segment_bytes = extent > process_.announced ? extent : process_.announced;

@@ -70,6 +70,10 @@ void process_destroy(Process* process);
 // Whether threads of this process may be in collectives at the same time. True by default.
 void process_set_concurrent(Process& process, bool concurrent);
 
+// Communicators that are made from now on may make calls that the program does not wait for
+// (Scheduler::stay_apart).
+void process_want_lanes_apart(Process& process);
+
 // Counts of this process's calls by collective, which observers read. They move when the first
 // communicator is made, so the caller must ask again then.
 shm::Tally* process_tally(Process& process);

@@ -215,13 +215,14 @@ Process* process_create(const Settings& settings, const HostProgress& progress, 
   process->progress = progress;
   process->sources = sources;
   process->ranks_on_node = settings.ranks_on_node;
-  process->lanes.set_apart(settings.nonblocking ? shm::Lanes::kLanesApart : 0);
   // The watchdog reads notes, also of calls that shared memory does not serve. These
   // need a segment.
   if (settings.watchdog_seconds != 0) (void)make_segment(*process);
   process->watchdog.start(*process);
   return process;
 }
+
+void process_want_lanes_apart(Process& process) { process.lanes.want_apart(); }
 
 void process_set_concurrent(Process& process, bool concurrent) {
   process.lanes.set_concurrent(concurrent);

@@ -19,7 +19,6 @@ Settings settings_from(const Options& options) {
   if (settings.watchdog_seconds == 0) settings.watchdog_seconds = (settings.timeout_seconds + 1) / 2;
   settings.wait = options.wait();
   settings.tiers_from_ranks = options.tiers_from_ranks();
-  settings.nonblocking = options.nonblocking() == NonblockingChoice::on;
   return settings;
 }
 

@@ -37,7 +37,6 @@ struct Settings {
   // this process's rank among them, and their number.
   std::uint64_t job = 0, job_rank = 0, job_ranks = 0;
   const char* version = "";
-  bool nonblocking = true;  // STRETTO_NONBLOCKING=on: lanes for such calls
 };
 
 // The settings that the options give. The defaults above are those of the option table, except the

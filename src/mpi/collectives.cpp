@@ -186,7 +186,7 @@ int host_done(Call& call, int code) {
   if (call.snapshot != nullptr) return check_end(call, code);
   if (call.state != nullptr) {
     count_call(call, Path::host, 0);
-    if (!call.state->agreed) [[unlikely]]
+    if (!call.state->agreed || call.state->withheld != 0) [[unlikely]]
       call_before_agreement(*call.state, call.collective(), code);
   } else {
     t_thread.last_path = kPathNames[static_cast<int>(Path::host)];

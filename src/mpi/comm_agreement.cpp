@@ -29,10 +29,10 @@ struct Word {
 };
 
 // Agrees on the options within the communicator. Returns false if they leave it to the host.
-bool agree_on_options(State& state, NonblockingChoice& nonblocking) {
+bool agree_on_options(State& state) {
   state.check = world().check;
   state.reproducible = world().reproducible;
-  nonblocking = world().nonblocking;
+  state.nonblocking_choice = world().nonblocking;
   if (world().agreed) return !world().off;
   if (!session_has_library()) {
     decline(state, "ranks without the library");
@@ -48,11 +48,11 @@ bool agree_on_options(State& state, NonblockingChoice& nonblocking) {
   // The other members wait for this rank's word.
   if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();
   auto reproducible = static_cast<int>(ReproducibleChoice::off);
-  nonblocking = NonblockingChoice::on;
+  state.nonblocking_choice = NonblockingChoice::on;
   for (int r = state.size - 1; r >= 0; r--) {
     if (all[r].reproducible > reproducible) reproducible = all[r].reproducible;
     if (all[r].check > state.check) state.check = all[r].check;
-    nonblocking = std::min(nonblocking, static_cast<NonblockingChoice>(all[r].nonblocking));
+    state.nonblocking_choice = std::min(state.nonblocking_choice, static_cast<NonblockingChoice>(all[r].nonblocking));
     if (all[r].version != all[0].version) decline(state, "members run different versions of Stretto", r);
     if (all[r].off) decline(state, "STRETTO=off", r);
     if (all[r].error) options_abort(state.handle, r == state.rank);
@@ -91,12 +91,11 @@ void serve_by_engine(State& state, const int* ranks) {
 void decide_together(State& state) {
   if (world().agreed && has_foreign(state.handle, state.size))
     return decline(state, "members of several MPI_COMM_WORLDs");
-  NonblockingChoice nonblocking{};
-  if (!agree_on_options(state, nonblocking)) return;
+  if (!agree_on_options(state)) return;
   state.neighborhood = neighborhood_create(state);
   int* const ranks = world().agreed && job() != nullptr ? world_ranks(state.handle, state.size) : nullptr;
   serve_by_engine(state, ranks);
-  state.nonblocking = nonblocking_create(state, nonblocking, ranks, process());
+  if (nonblocking_wanted(state)) state.nonblocking = nonblocking_create(state, ranks, process());
   if (ranks != nullptr) state.schedules = schedules_create(state, ranks, process());
   std::free(ranks);
   process_count_in_segment();
@@ -150,8 +149,22 @@ void agree(State& state, Collective collective) {
   report(state);
 }
 
+// Collective over the communicator, in a call of `collective`.
+void agree_on_requests(State& state, Collective collective) {
+  const Inside inside;
+  const std::uint64_t note = engine::process_note_agreement(process(), collective, state.serial, state.size);
+  state.served |= std::exchange(state.withheld, 0);
+  state.nonblocking = nonblocking_create(state, nullptr, process());
+  if (state.nonblocking == nullptr) state.nonblocking_choice = NonblockingChoice::off;
+  engine::process_note_end(process(), note);
+}
+
 void call_before_agreement(State& state, Collective collective, int code) {
   if (is_refusal(code)) return;
+  if (state.agreed) {
+    if (waits_for_all(collective)) agree_on_requests(state, collective);
+    return;
+  }
   ++state.calls;
   if (waits_for_all(collective)) ++state.calls_of_all;
   const bool now = waits_for_all(collective) && state.calls_of_all >= calls_until_agreement(state);

@@ -41,13 +41,15 @@ struct State {
   std::uint32_t served = 0;        // what the engine serves: a bit for each Collective
   std::uint32_t scheduled = 0;     // what schedules serve. What is in neither goes to the host
   Schedules* schedules = nullptr;
-  Nonblocking* nonblocking = nullptr;    // null: the host serves calls with requests
-  Neighborhood* neighborhood = nullptr;  // null: the communicator has no topology
-  int check = 0;                         // STRETTO_CHECK as agreed
-  ReproducibleChoice reproducible{};     // of all members; mpi: the host serves what depends on the order
-  bool agreed = false;                   // the members have agreed what serves it; until then the host does
-  std::uint32_t calls = 0;               // collectives that have ended before the agreement
-  std::uint32_t calls_of_all = 0;        // those of them in which every rank waits for all others
+  Nonblocking* nonblocking = nullptr;      // null: the host serves calls with requests
+  NonblockingChoice nonblocking_choice{};  // STRETTO_NONBLOCKING as agreed
+  std::uint32_t withheld = 0;              // part of `served`, left to the host until members meet (nonblocking.hpp)
+  Neighborhood* neighborhood = nullptr;    // null: the communicator has no topology
+  int check = 0;                           // STRETTO_CHECK as agreed
+  ReproducibleChoice reproducible{};       // of all members; mpi: the host serves what depends on the order
+  bool agreed = false;                     // the members have agreed what serves it; until then the host does
+  std::uint32_t calls = 0;                 // collectives that have ended before the agreement
+  std::uint32_t calls_of_all = 0;          // those of them in which every rank waits for all others
   MPI_Comm handle{};
   int rank = 0;
   int size = 0;
@@ -102,8 +104,9 @@ inline State* state_of(MPI_Comm comm, Collective collective) {
 // The same, but null if there is no state yet.
 State* state_if_any(MPI_Comm comm);
 
-// Called after a call with result `code` on a communicator whose members have not agreed yet. It is
-// collective over the communicator if they agree now.
+// Called after a call with result `code` on a communicator whose members have not agreed yet, or
+// have to meet once more (State::withheld). It is collective over the communicator if they agree
+// now.
 [[gnu::cold]] void call_before_agreement(State& state, Collective collective, int code);
 
 // Called before the host is finalized. Frees the engine's part of every communicator, and

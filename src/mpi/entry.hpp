@@ -38,11 +38,14 @@ extern constinit std::atomic<void*> g_host_entries[kEntries];
 // Of a PMPI tool that follows Stretto in the symbol order. MPI_ calls must visit it first.
 extern constinit std::atomic<void*> g_tool_entries[kEntries];
 
+struct State;  // communicator.hpp
+
 // What the entry knows of a thread. The type is trivial, so it needs no guard and no destructor.
 struct Thread {
   unsigned depth;         // > 0: inside a call of ours to the host, so MPI calls are not the program's
   const char* last_path;  // path of this thread's last collective
   CallerRange caller;     // where this thread called from last; empty: unknown
+  State* asks;            // whose call with a request the host is about to serve (posted_begin)
 };
 extern thread_local constinit Thread t_thread STRETTO_TLS;
 
@@ -126,7 +129,6 @@ struct Array {
   Array(const std::int64_t* large, bool) : data(large), wide(true) {}
 };
 
-struct State;      // communicator.hpp
 struct Snapshot;   // check.hpp
 struct Requested;  // requests.hpp
 

@@ -93,6 +93,8 @@ template <Entry entry, auto touched, auto narrowed, auto waits, class... Argumen
         }
       }
       if (waits(&code, arguments...)) return code;
+      if constexpr (is_serving<std::remove_const_t<decltype(waits)>>)
+        return request_left_to_host(call_host<entry, narrowed>(caller, arguments...));
     }
   }
   return call_host<entry, narrowed>(caller, arguments...);

@@ -12,6 +12,7 @@
 #include "mpi/neighborhood.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/transport.hpp"
+#include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
 
@@ -25,9 +26,34 @@ constexpr transport::Transport kNowhere = {
     [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
 
-bool is_wanted(const State& state, NonblockingChoice choice) {
-  if (state.check == 3) return false;  // results would have to be compared
-  return choice == NonblockingChoice::on;
+// Whether a first call with a request makes the members meet.
+bool may_be_asked_for(const State& state) {
+  return state.nonblocking_choice == NonblockingChoice::automatic && state.check != 3 && state.engine != nullptr &&
+         vendor::nonblocking_gains();
+}
+
+constexpr std::uint32_t kWaitForAll = [] {
+  std::uint32_t set = 0;
+  for (int c = 0; c < kCollectives; ++c) {
+    if (waits_for_all(static_cast<Collective>(c))) set |= 1u << c;
+  }
+  return set;
+}();
+
+// What was measured to be faster than the host's (docs/results/nonblocking.md).
+constexpr std::uint32_t kMeasured =
+    1u << static_cast<int>(Collective::barrier) | 1u << static_cast<int>(Collective::bcast) |
+    1u << static_cast<int>(Collective::allreduce) | 1u << static_cast<int>(Collective::allgather) |
+    1u << static_cast<int>(Collective::alltoall);
+
+// All members say the same: blocks have one length on all ranks.
+bool is_too_long(const Requested& requested) {
+  if (requested.count == 0) return false;
+  const Layout* const layout = layout_acquire(as<MPI_Datatype>(requested.type));
+  if (layout == nullptr) return false;
+  const std::uint64_t bytes = layout->size * static_cast<std::uint64_t>(requested.count);
+  layout_release(layout);
+  return bytes > kTuning.requests_alltoall_bytes;
 }
 
 // Of a generalized request.
@@ -127,14 +153,18 @@ bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, i
 
 }  // namespace
 
-Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, const int* job_ranks,
-                                engine::Process& process) {
-  if (!is_wanted(state, choice)) return nullptr;
+bool nonblocking_wanted(const State& state) {
+  if (may_be_asked_for(state)) g_nonblocking.store(true, std::memory_order_relaxed);
+  return state.nonblocking_choice == NonblockingChoice::on && state.check != 3;  // 3: results would have to be compared
+}
+
+Nonblocking* nonblocking_create(State& state, const int* job_ranks, engine::Process& process) {
   const int nodes = job_ranks != nullptr && state.engine == nullptr ? nodes_of(job_ranks, state.size) : 1;
   if (state.engine == nullptr && nodes == 1) return nullptr;
   void* const memory = std::malloc(sizeof(Nonblocking));
   if (memory == nullptr) std::abort();  // a few kilobytes, and members cannot agree without them
   auto* const made = new (memory) Nonblocking;
+  engine::process_want_lanes_apart(process);
   const bool opened =
       nodes == 1 ? open_on_node(*made, state, process) : open_between_nodes(*made, state, job_ranks, nodes, process);
   if (!opened) {
@@ -142,13 +172,15 @@ Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, const in
     std::free(made);
     return nullptr;
   }
+  made->measured = state.nonblocking_choice == NonblockingChoice::automatic;
+  if (made->measured) made->served &= kMeasured;
   requests_add(*made);
   g_nonblocking.store(true, std::memory_order_relaxed);
   return made;
 }
 
 Nonblocking* nonblocking_create_like(State& state, engine::Process& process) {
-  return nonblocking_create(state, NonblockingChoice::on, state.nonblocking->job_ranks.data(), process);
+  return nonblocking_create(state, state.nonblocking->job_ranks.data(), process);
 }
 
 void nonblocking_free(Nonblocking* nonblocking) {
@@ -175,10 +207,22 @@ Posted* posted_begin(Call& call, Handle comm) {
   call.state = requested.own != nullptr ? requested.state : state_if_any(as<MPI_Comm>(comm));
   if (call.state == nullptr) return nullptr;
   Nonblocking* const on = requested.own != nullptr ? requested.own : call.state->nonblocking;
+  if (on == nullptr && call.state->agreed && call.state->withheld == 0 && may_be_asked_for(*call.state))
+    t_thread.asks = call.state;
   if (on == nullptr || (on->served >> static_cast<int>(call.collective()) & 1) == 0) return nullptr;
+  if (on->measured && is_too_long(requested)) return nullptr;
   void* const memory = std::malloc(sizeof(Posted));
   if (memory == nullptr) std::abort();  // a kilobyte, and peers have decided alike
   return new (memory) Posted(*on);
+}
+
+// A call that the host has refused on this rank alone is none, so it does not count.
+int request_left_to_host(int code) {
+  State* const state = std::exchange(t_thread.asks, nullptr);
+  if (state == nullptr || code != MPI_SUCCESS) return code;
+  state->withheld = state->served & kWaitForAll;
+  state->served &= ~state->withheld;
+  return code;
 }
 
 void posted_end(Call& call, Posted* posted) {

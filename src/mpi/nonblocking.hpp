@@ -11,6 +11,11 @@
 // What all members know decides whether Stretto serves a call: the options that they have agreed
 // on, the collective, and for reductions the operation and the datatype. All calls with requests on
 // a communicator are served alike from the agreement on. Before it, the host serves them.
+//
+// STRETTO_NONBLOCKING=auto: most programs make no such call, and should not pay for a second team.
+// After the first such call, the host serves the blocking calls in which every rank waits for all
+// others. In the next of these the members meet and make the team. All ranks make their collectives
+// on a communicator in one order, blocking or not, so they meet in the same call.
 #pragma once
 #include "engine/call_queue.hpp"
 #include "mpi/function_work.hpp"
@@ -29,6 +34,7 @@ struct Nonblocking {
   engine::Scheduler scheduler;
   engine::CallQueue queue;
   std::uint32_t served = 0;   // a bit for each Collective
+  bool measured = false;      // auto: only what was measured to be faster than the host's
   Neighborhood neighborhood;  // a copy: calls may outlive the communicator
   // Guarded by the lock of requests.cpp.
   std::uint64_t users = 1;  // the communicator, and calls that have not been completed
@@ -60,9 +66,11 @@ struct Posted : engine::Prepared {
   int code = MPI_SUCCESS;
 };
 
-// Collective over the communicator. `choice` is agreed. `job_ranks` are its members' ranks in the
-// job, or null if that is not known. Null on all members or on none.
-Nonblocking* nonblocking_create(State& state, NonblockingChoice choice, const int* job_ranks, engine::Process& process);
+// Called in the agreement. Whether to serve calls with requests from now on.
+bool nonblocking_wanted(const State& state);
+// Collective over the communicator. `job_ranks` are its members' ranks in the job, or null if that
+// is not known. Null on all members or on none.
+Nonblocking* nonblocking_create(State& state, const int* job_ranks, engine::Process& process);
 // The same once more, for one persistent request of a communicator of which some are served.
 Nonblocking* nonblocking_create_like(State& state, engine::Process& process);
 // The communicator ends. Calls on it go on.

@@ -30,6 +30,9 @@ inline void drive_own_requests() {
 
 // ---- Calls with a request ----
 
+// The host has served one, and returned `code`. Returns it.
+int request_left_to_host(int code);
+
 struct Nonblocking;  // nonblocking.hpp
 struct Posted;       // likewise
 
@@ -39,6 +42,13 @@ struct Requested {
   State* state = nullptr;      // and its communicator
   bool tries = false;          // asks whether Stretto serves such a call, and checks the arguments
   Posted* tried = nullptr;     // if so: it holds the datatypes of blocks, until posted_free()
+  // So many elements of this type are in each block, on all ranks alike.
+  void has_blocks(std::int64_t of_count, Handle of_type) {
+    count = of_count;
+    type = of_type;
+  }
+  std::int64_t count = 0;  // 0: ranks need not know each other's lengths
+  Handle type = 0;
 };
 
 // ---- Persistent requests (persistent.hpp) ----

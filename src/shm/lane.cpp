@@ -107,14 +107,17 @@ void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::
   gap_ = gap;
 }
 
-bool Lanes::open(unsigned index) {
-  const std::uint64_t offset = Segment::kLanesOffset + index * lane_bytes_;
+bool Lanes::open(Lane& lane, unsigned index, std::uint64_t offset) {
   if (segment_->reserve_lane(offset, lane_bytes_) != Status::ok) return false;
-  lanes_[index].open(index, segment_->base() + offset, offset, lane_bytes_, gap_);
+  lane.open(index, segment_->base() + offset, offset, lane_bytes_, gap_);
   return true;
 }
 
-bool Lanes::open_first() { return lanes_[0].is_open() || open(0); }
+bool Lanes::open_first() { return lanes_[0].is_open() || open(lanes_[0], 0, Segment::kLanesOffset); }
+
+void Lanes::reserve_apart() {
+  if (wants_apart_ && apart_offset_ == 0) apart_offset_ = segment_->lanes_allocate(Team::kLanesApart * lane_bytes_);
+}
 
 bool Lanes::mark_busy(Lane& lane) const {
   if (concurrent_.load(std::memory_order_relaxed))
@@ -128,7 +131,9 @@ bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
   if (&lane == lanes_ && left_alone_.load(std::memory_order_relaxed)) return false;
   if (!mark_busy(lane)) return false;
   const std::uint64_t last = lane.last_user.load(std::memory_order_relaxed);
-  const bool usable = lane.is_open() ? last == thread || lane.idle(user) : open(static_cast<unsigned>(&lane - lanes_));
+  const auto index = static_cast<unsigned>(&lane - lanes_);
+  const bool usable = lane.is_open() ? last == thread || lane.idle(user)
+                                     : open(lane, index, Segment::kLanesOffset + index * lane_bytes_);
   if (!usable) {
     release(&lane);
     return false;
@@ -139,7 +144,7 @@ bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
 
 Lane* Lanes::search(const Team& user) {
   const std::uint64_t thread = this_thread();
-  const std::span<Lane> lanes(lanes_, count_ - apart_);
+  const std::span<Lane> lanes(lanes_, count_);
   for (Lane& lane : lanes) {
     if (lane.last_user.load(std::memory_order_relaxed) == thread && claim(lane, thread, user)) return &lane;
   }
@@ -150,9 +155,11 @@ Lane* Lanes::search(const Team& user) {
 }
 
 Lane* Lanes::acquire_apart(const Team& user) {
-  for (unsigned index = count_ - apart_; index < count_; ++index) {
-    Lane& lane = lanes_[index];
-    if (lane.busy.load(std::memory_order_relaxed) || (!lane.is_open() && !open(index))) continue;
+  if (apart_offset_ == 0) return nullptr;
+  for (unsigned i = 0; i < Team::kLanesApart; ++i) {
+    Lane& lane = apart_[i];
+    if (lane.busy.load(std::memory_order_relaxed)) continue;
+    if (!lane.is_open() && !open(lane, kLanes + i, apart_offset_ + i * lane_bytes_)) continue;
     if (lane.last_user.load(std::memory_order_relaxed) != user.generation() && !lane.idle(user)) continue;
     lane.last_user.store(user.generation(), std::memory_order_relaxed);
     lane.busy.store(true, std::memory_order_relaxed);

@@ -95,13 +95,15 @@ class Lane {
 
 class Lanes {
  public:
-  static constexpr unsigned kLanes = Team::kLanes;
+  static constexpr unsigned kLanes = Team::kLanes - Team::kLanesApart;
   // Where calls come one after the other, a call has one lane, and one ahead.
   static constexpr unsigned kSerialLanes = 2;
 
-  // The last `apart` lanes are for calls that the program does not wait for. Call it before init().
-  void set_apart(unsigned apart) { apart_ = apart; }
-  static constexpr unsigned kLanesApart = 4;
+  // From the next reserve_apart() on there are lanes for calls that the program does not wait for.
+  void want_apart() { wants_apart_ = true; }
+  // Before the agreement of a team that uses such lanes: peers must map them. Without room for them
+  // these calls have none.
+  void reserve_apart();
 
   void init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count = kLanes);
   // Backs the first lane. That is part of making the first communicator, so want of memory is
@@ -120,9 +122,7 @@ class Lanes {
   }
   [[nodiscard]] MessageStates& states() { return states_; }
   // So many lanes are of use, as far as is known.
-  [[nodiscard]] unsigned wanted() const {
-    return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes + apart_;
-  }
+  [[nodiscard]] unsigned wanted() const { return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes; }
   // A lane for a call of this thread. Null: there is none, and the call goes without. Give it back
   // when the call ends.
   Lane* acquire(const Team& user) {
@@ -149,18 +149,20 @@ class Lanes {
     return (slot_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
   }
   Lane* search(const Team& user);
-  bool open(unsigned index);
+  bool open(Lane& lane, unsigned index, std::uint64_t offset);
   bool claim(Lane& lane, std::uint64_t thread, const Team& user);
   [[nodiscard]] bool mark_busy(Lane& lane) const;
 
   Segment* segment_ = nullptr;
   std::size_t lane_bytes_ = 0, gap_ = 0;
   unsigned count_ = 0;
-  unsigned apart_ = 0;
+  bool wants_apart_ = false;
+  std::uint64_t apart_offset_ = 0;  // in the segment; 0: none
   std::atomic<bool> concurrent_{true};
   std::atomic<bool> left_alone_{false};
   MessageStates states_;
   Lane lanes_[kLanes];
+  Lane apart_[Team::kLanesApart];
 };
 
 }  // namespace stretto::shm

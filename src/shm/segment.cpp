@@ -132,6 +132,15 @@ int Segment::reserve(std::uint64_t offset, std::size_t bytes) {
   return sys::file_id(fd_) == file_ ? sys::memfd_reserve(fd_, offset, bytes) : EBADF;
 }
 
+std::uint64_t Segment::lanes_allocate(std::size_t bytes) {
+  const std::size_t pages = round_up(bytes, kPageBytes);
+  const std::uint64_t taken = take(pages + kPageBytes);  // no page is shared with a block
+  if (taken == 0) return 0;
+  const std::uint64_t offset = round_up(taken, kPageBytes);
+  sys::dump_pages(base_ + offset, pages, false);
+  return offset;
+}
+
 Status Segment::reserve_lane(std::uint64_t offset, std::size_t bytes) {
   if (reserve(offset, bytes) != 0) return Status::no_memory;
   sys::enter_pages(base_ + offset, bytes);

@@ -5,7 +5,7 @@
 // Nothing has a name in the file system, so nothing is left behind. Pages are reserved before use:
 // a full tmpfs or a memory limit is an error here, not a SIGBUS later.
 //
-// Peers map a part of it, its extent. That is all lanes, and the blocks that were handed out when
+// Peers map a part of it, its extent. That is the lanes, and the blocks that were handed out when
 // the peer attached the segment. Where a new communicator's block lies further on, its members map
 // more in its agreement. Mappings never move, so an older communicator's members go on in the
 // shorter one. What peers are told outside an agreement lies in the extent of that agreement.
@@ -50,7 +50,9 @@ class Segment {
   [[nodiscard]] int descriptor() const { return fd_; }
   [[nodiscard]] std::uint64_t identity() const { return identity_; }
 
-  // Backs a part of the lanes area with pages.
+  // Sets more addresses aside for lanes. 0: there is no room.
+  std::uint64_t lanes_allocate(std::size_t bytes);
+  // Backs a part of a lanes area with pages.
   Status reserve_lane(std::uint64_t offset, std::size_t bytes);
   static constexpr std::uint64_t kNotesOffset = sizeof(SegmentHeader);
   static constexpr std::uint64_t kLedgerOffset = kNotesOffset + kNotes * sizeof(Note);

@@ -329,7 +329,8 @@ class Team {
   [[nodiscard]] bool drained();
 
   // Slots that hold data of this team, by lane. Only the holder of a lane writes its counter.
-  static constexpr unsigned kLanes = 16;
+  static constexpr unsigned kLanesApart = 4;  // for calls that the program does not wait for
+  static constexpr unsigned kLanes = 16 + kLanesApart;
   std::atomic<std::uint32_t> leases[kLanes]{};
   // The tiers' slots count.
   [[nodiscard]] bool has_leases() const {

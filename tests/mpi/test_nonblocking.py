@@ -86,6 +86,31 @@ def test_without_connections_the_mpi_serves_calls_between_nodes(mpi, run_mpi, bu
     assert _by_schedule(report) < 60
 
 
+AUTO = {"STRETTO_NONBLOCKING": "auto"}
+
+
+@pytest.mark.every
+@pytest.mark.parametrize(("np", "seed"), [(3, 5), pytest.param(8, 6, marks=pytest.mark.long)])
+def test_auto_serves_what_was_measured_to_be_faster(mpi, run_mpi, build_program, tmp_path, np, seed):
+    """From the first call on that every rank waits for, after a communicator's first call with a request."""
+    report = tmp_path / "stats.json"
+    env = AUTO | {"STRETTO_STATS": f"json:{report}"}
+    _run(mpi, run_mpi, build_program, np, "random", seed, 200, env=env)
+    served = _by_schedule(report)
+    assert served > 60 if mpi.kind == "mpich" else served == 0
+
+
+@pytest.mark.one_mpi("mpich")
+@pytest.mark.parametrize("what", ["ahead", "held", "freed"])
+def test_auto_keeps_what_mpi_promises(mpi, run_mpi, build_program, what):
+    _run(mpi, run_mpi, build_program, 3, what, env=AUTO)
+
+
+@pytest.mark.one_mpi("mpich")
+def test_a_refused_call_on_one_rank_makes_nobody_meet(mpi, run_mpi, build_program):
+    _run(mpi, run_mpi, build_program, 3, "refused", env=AUTO)
+
+
 @pytest.mark.every
 @pytest.mark.parametrize("what", ["truncation", "gone"])
 def test_late_errors_come_from_waits_and_tests(mpi, run_mpi, build_program, what):

@@ -39,6 +39,10 @@ bool waits_clear_errors();
 // Whether a rank that waits in the host gives its processor away by itself. Known after MPI_Init.
 bool yields_when_idle();
 
+// Whether Stretto's nonblocking collectives on a node were measured to be faster than the host's
+// (docs/results/nonblocking.md).
+bool nonblocking_gains();
+
 // Whether no rank leaves MPI_Init before all have entered it.
 bool meets_in_init();
 

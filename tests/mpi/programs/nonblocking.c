@@ -8,6 +8,7 @@
 //   nonblocking held            ranks wait inside the MPI, while others wait for a call
 //   nonblocking freed           communicators are freed while calls on them are outstanding
 //   nonblocking threads N       two threads with N calls each, on communicators of their own
+//   nonblocking refused         a rank's only calls with requests are wrong, and return errors
 //   nonblocking errors          wrong arguments, and messages that are too long
 // Prints RESULT with the number of wrong values, for each rank.
 #include "calls_with_requests.h"
@@ -42,6 +43,19 @@ static void random_calls(unsigned seed, int count) {
     for (int j = 0; j < outstanding; ++j) compare(&calls[j]), give_back_room(&calls[j]);
   }
   MPI_Comm_free(&comms[1]);
+}
+
+// The others make none at all.
+static void refused(void) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 20; ++i) {
+    int mine = rank, all = 0;
+    MPI_Request request;
+    if (i % 5 == 4 && rank == 1)
+      expect(MPI_Ibcast(&mine, -1, MPI_INT, 0, MPI_COMM_WORLD, &request) != MPI_SUCCESS, "refused", i);
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    expect(all == size * (size - 1) / 2, "blocking call", i);
+  }
 }
 
 // ---- Programs that are right, and need the promises of MPI ----
@@ -229,6 +243,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "freed")) freed();
   if (!strcmp(what, "threads")) threads(atoi(argv[2]));
   if (!strcmp(what, "errors")) errors();
+  if (!strcmp(what, "refused")) refused();
   random_end();
   printf("RESULT {\"rank\": %d, \"wrong\": %d}\n", rank, wrong);
   MPI_Finalize();

@@ -38,6 +38,8 @@ bool waits_clear_errors() { return true; }
 
 bool yields_when_idle() { return false; }
 
+bool nonblocking_gains() { return !g_is_intel; }
+
 unsigned poke_every() { return g_is_intel ? 32 : 1; }
 
 }  // namespace stretto::mpi::vendor

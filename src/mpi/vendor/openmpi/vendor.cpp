@@ -62,6 +62,8 @@ bool yields_when_idle() {
   return yields != nullptr && *yields;
 }
 
+bool nonblocking_gains() { return false; }
+
 unsigned poke_every() { return 1; }
 
 }  // namespace stretto::mpi::vendor

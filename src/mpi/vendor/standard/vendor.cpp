@@ -9,6 +9,7 @@ namespace stretto::mpi::vendor {
 namespace {
 
 bool g_is_intel = false;
+bool g_is_mpich = false;
 bool g_is_open_mpi = false;
 
 // An attribute of MPI_COMM_WORLD is the greatest error code, at least MPI_ERR_LASTCODE. A draft of
@@ -106,6 +107,7 @@ void ask_for_types() {
 // Any MPI may have this ABI. Those that wrap another one do not pass find_difference() (entry.cpp).
 bool recognises(const char* library_version) {
   g_is_intel = std::strstr(library_version, "Intel(R) MPI") != nullptr;
+  g_is_mpich = !g_is_intel && std::strstr(library_version, "MPICH") != nullptr;
   g_is_open_mpi = std::strstr(library_version, "Open MPI") != nullptr;
   return true;
 }
@@ -159,6 +161,8 @@ bool yields_when_idle() {
   const auto* const yields = static_cast<const bool*>(host_symbol("opal_progress_yield_when_idle"));
   return g_is_open_mpi && yields != nullptr && *yields;
 }
+
+bool nonblocking_gains() { return g_is_mpich; }
 
 // As in the MPICH ABI: MPI_Test is slow in Intel MPI.
 unsigned poke_every() { return g_is_intel ? 32 : 1; }
