@@ -124,25 +124,29 @@ std::size_t available_memory() {
   return kib << 10;
 }
 
-// Longer than the last-level cache by a factor of two or more. With many ranks, all their pools
-// together are so.
+// Longer than the last-level cache by a factor of two or more, as far as there is memory. With many
+// ranks, all their pools together are so.
 void reserve_pools(Bench& b, const Options& o) {
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t last_level = cache > 0 ? static_cast<std::size_t>(cache) : std::size_t{32} << 20;
   const auto ranks = static_cast<std::size_t>(b.team.size());
-  std::size_t bytes = std::max(std::size_t{64} << 20, 2 * last_level);
-  if (ranks > 4) bytes = std::max(last_level, 4 * bytes / ranks);
-  if (o.plan.pool_bytes != 0) bytes = o.plan.pool_bytes;
-  if (b.plan.same_buffers()) bytes = 0;
+  std::size_t least = 0;  // for one call
   for (const Op* op : o.ops) {
     const std::vector<std::size_t> sizes = sizes_of(o, *op);
-    bytes = std::max(bytes, pool_need(*op, shape_of(o, *op, sizes.back(), b.team.size())));
+    least = std::max(least, pool_need(*op, shape_of(o, *op, sizes.back(), b.team.size())));
   }
   for (const Long& what : kLong) {
-    if (o.latency) bytes = std::max(bytes, pool_need(*find_op(what.op), make_shape(what.bytes, b.team.size(), 0)));
+    if (o.latency) least = std::max(least, pool_need(*find_op(what.op), make_shape(what.bytes, b.team.size(), 0)));
   }
-  const double need = 2.0 * static_cast<double>(bytes) * static_cast<double>(ranks);
-  if (b.team.agree(static_cast<double>(available_memory())) * 0.8 < need) {
+  const double room = b.team.agree(static_cast<double>(available_memory())) * 0.8 / (2.0 * static_cast<double>(ranks));
+  std::size_t bytes = std::max(std::size_t{64} << 20, 2 * last_level);
+  if (ranks > 4) bytes = std::max(last_level, 4 * bytes / ranks);
+  bytes = std::min(bytes, static_cast<std::size_t>(room));
+  if (o.plan.pool_bytes != 0) bytes = o.plan.pool_bytes;
+  if (b.plan.same_buffers()) bytes = 0;
+  bytes = std::max(bytes, least);
+  if (static_cast<double>(bytes) > room) {
+    const double need = 2.0 * static_cast<double>(bytes) * static_cast<double>(ranks);
     fail("the buffers would need %.1f GiB of memory: choose smaller sizes or fewer ranks", need / (1U << 30));
   }
   b.send.reserve(bytes);

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/log.hpp"
 #include "mpi/held_handles.hpp"
 #include "mpi/job.hpp"
 #include "mpi/late_errors.hpp"
@@ -174,6 +175,10 @@ Nonblocking* nonblocking_create(State& state, const int* job_ranks, engine::Proc
   }
   made->measured = state.nonblocking_choice == NonblockingChoice::automatic;
   if (made->measured) made->served &= kMeasured;
+  if (nodes == 1 && state.rank == 0 && options().explain())
+    log_explain("calls with requests on communicator %llu of %d ranks: over shared memory%s",
+                static_cast<unsigned long long>(state.serial), state.size,
+                made->measured ? ", those that were measured to be faster" : "");
   requests_add(*made);
   g_nonblocking.store(true, std::memory_order_relaxed);
   return made;

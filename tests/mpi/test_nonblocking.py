@@ -94,10 +94,10 @@ AUTO = {"STRETTO_NONBLOCKING": "auto"}
 def test_auto_serves_what_was_measured_to_be_faster(mpi, run_mpi, build_program, tmp_path, np, seed):
     """From the first call on that every rank waits for, after a communicator's first call with a request."""
     report = tmp_path / "stats.json"
-    env = AUTO | {"STRETTO_STATS": f"json:{report}"}
-    _run(mpi, run_mpi, build_program, np, "random", seed, 200, env=env)
-    served = _by_schedule(report)
-    assert served > 60 if mpi.kind == "mpich" else served == 0
+    env = AUTO | {"STRETTO_STATS": f"json:{report}", "STRETTO_EXPLAIN": "1"}
+    job = _run(mpi, run_mpi, build_program, np, "random", seed, 200, env=env)
+    served, explained = _by_schedule(report), f"calls with requests on communicator 0 of {np} ranks" in job.stderr
+    assert served > 60 and explained if mpi.kind == "mpich" else served == 0 and not explained, job.describe()
 
 
 @pytest.mark.one_mpi("mpich")
