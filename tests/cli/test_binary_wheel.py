@@ -113,6 +113,36 @@ def test_other_commands_need_no_compiler(user: User, command: list[str]) -> None
     assert done.returncode in (0, 1), done.stdout + done.stderr
 
 
+ON_DEBIAN_12 = """
+exec 2>&1
+for tool in cc c++ gcc g++ cmake ninja mpicc mpiexec; do
+  if command -v $tool; then exit 1; fi
+done
+python3 -m venv /tmp/environment
+PATH=/tmp/environment/bin:$PATH
+pip install -q /opt/*.whl
+stretto demo
+stretto run -n 2 --stats -- python -c "
+from mpi4py import MPI
+print('sum', sum(MPI.COMM_WORLD.allreduce(i) for i in range(100)))"
+echo removing
+stretto clean > /dev/null
+pip uninstall -q -y stretto-mpi
+find / -xdev -iname "*stretto*" -not -path "/proc/*" -not -path "/opt/*" 2> /dev/null || true
+find /dev/shm -mindepth 1
+"""
+
+
+def test_a_user_of_a_bare_debian_12_installs_runs_and_removes_it(wheel: Path) -> None:
+    with bare_debian("bookworm") as system:
+        inside_of(system, "apt-get -q update && apt-get -q -y install --no-install-recommends python3-venv")
+        shutil.copy(wheel, system / "opt")
+        said, _, left = inside_of(system, ON_DEBIAN_12, user=1000).partition("removing\n")
+    assert "node:" in said and "not run here: its program" not in said, said
+    assert "sum 9900" in said and "communicator 0" in said, said
+    assert left == ""
+
+
 # Its Python is too old for the command.
 ON_DEBIAN_11 = """
 ldd --version | head -1
