@@ -25,6 +25,7 @@ def bare_debian(suite: str) -> Iterator[Path]:
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         pytest.skip("needs root and debootstrap")
     place = Path(tempfile.mkdtemp(prefix="stretto-debian-"))
+    place.chmod(0o755)  # it becomes the root directory of all users
     try:
         line = ["debootstrap", "--variant=minbase", suite, str(place), MIRROR]
         done = subprocess.run(line, capture_output=True, text=True, timeout=LONG_S)
