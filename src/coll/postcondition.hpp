@@ -35,8 +35,8 @@ class View {
   std::vector<std::uint64_t> received_, sent_;
 };
 
-// The composition of one rank of the job. If the plan's form is by carriers, the ranks of a node have
-// told them the lengths of their parts.
+// The composition of one rank of the job. If the plan's form is by carriers, the ranks of a node
+// have told them the lengths of their parts.
 Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan,
                             const Job& job, const Problem& problem);
 

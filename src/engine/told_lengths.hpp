@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a node tell its carriers before an Alltoallv by carriers: how long their blocks
-// are (coll/hierarchy/nodes.hpp). The ranks of a node are neighbours for that, and no message leaves
-// the node.
+// are (coll/hierarchy/nodes.hpp). For that the ranks of a node are neighbours, and no message
+// leaves the node.
 #pragma once
 #include "base/array.hpp"
 #include "base/status.hpp"
@@ -22,8 +22,8 @@ class ToldLengths {
     problem.told = words_.data();
     problem.told_words = words_.size();
   }
-  // The words of Buffer::check for the call. A carrier sends the first one of each pair, and has the
-  // peer's in the second one afterwards.
+  // The words of Buffer::check for the call. A carrier sends the first one of each pair, and has
+  // the peer's in the second one afterwards.
   [[nodiscard]] char* check() { return reinterpret_cast<char*>(check_.data()); }
   // After the call. Returns `other_length` if the carrier of another node knows other lengths.
   [[nodiscard]] Status compare() const;

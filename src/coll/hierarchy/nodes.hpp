@@ -69,8 +69,8 @@ class Nodes {
     each_carried(carrier, [&](const Node& other) { words += 2 * static_cast<std::size_t>(other.size); });
     return words;
   }
-  // Writes what a rank tells a carrier. `sent` and `received` have the lengths of its blocks, by the
-  // rank at the other end. Returns the end of what is written.
+  // Writes what a rank tells a carrier. `sent` and `received` have the lengths of its blocks, by
+  // the rank at the other end. Returns the end of what is written.
   template <class Length>
   std::uint64_t* tell(int carrier, Length sent, Length received, std::uint64_t* words) const {
     each_carried(carrier, [&](const Node& other) {
