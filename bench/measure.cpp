@@ -173,7 +173,8 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
   std::size_t fixed = static_cast<std::size_t>(b.plan.fragment);
   if (fixed == 0 && (b.team.oversubscribed() || shape.total == 0)) fixed = 8 << 10;
   const std::size_t least = fixed != 0 ? fixed : kLeastFragment, most = fixed != 0 ? fixed : kMostFragment;
-  const int calls = shape.bytes >= (1U << 20) ? 8 : 24;
+  const int most_calls = shape.bytes >= (1U << 20) ? 8 : 24;
+  const int calls = b.plan.calls > 0 ? std::min(b.plan.calls, most_calls) : most_calls;
   Bound::Way best{least, false};
   double best_ns = 0;
   for (const bool streaming : {false, true}) {

@@ -29,7 +29,9 @@ endif()
 
 if(STRETTO_SANITIZE)
   string(REPLACE ";" "," _sanitize "${STRETTO_SANITIZE}")
-  add_compile_options(-fsanitize=${_sanitize} -fno-omit-frame-pointer)
+  # The address sanitizer finds accesses through null and past an object by itself. Checks of them take a fifth of a build.
+  add_compile_options(-fsanitize=${_sanitize} -fno-sanitize=null,object-size -fno-sanitize-recover=undefined
+    -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${_sanitize})
 endif()
 

@@ -63,6 +63,7 @@ class Stretto(CMakePackage):
     def cmake_args(self):
         return [
             self.define("STRETTO_TESTS", False),
+            self.define("CMAKE_INSTALL_LIBDIR", "lib"),  # where `stretto install` puts the same files
             *(self.define(f"STRETTO_{mpi.upper()}_INCLUDE", self._headers(mpi)) for mpi in ("openmpi", "mpich")),
             self.define("STRETTO_PMIX_INCLUDE", self._headers("pmix")),
         ]

@@ -147,6 +147,8 @@ struct Tuning {
   int schedule_most_segments = 512;
   int schedule_automatic_nodes = 64;
   int schedule_few_ranks = 32;  // the measured rows hold up to here; for more ranks, simulated ones
+  // Where an Alltoallv goes by carriers, blocks up to this length do (coll/hierarchy/alltoall.cpp).
+  std::uint64_t carried_bytes = 4 << 10;
   // Between nodes, messages up to `socket_bytes` go by the communicator's own connections
   // (transport/tcp.hpp). They do so from the communicator's call number `socket_calls` on: opening
   // takes some milliseconds, which short-lived communicators would not regain. Among more than

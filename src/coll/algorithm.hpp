@@ -95,6 +95,9 @@ struct Problem {
   const std::uint64_t* begins = nullptr;
   // Alltoallv: `begins` has the parts received, this has the parts sent.
   const std::uint64_t* sent_begins = nullptr;
+  // Alltoallv by carriers: what the ranks of this rank's node have told it (hierarchy/nodes.hpp).
+  const std::uint64_t* told = nullptr;
+  std::size_t told_words = 0;
   // Neighbourhood collectives: `begins` has a part for each source, `sent_begins` one for each
   // destination. In an allgather all destinations get the one part sent.
   const Neighborhood* neighborhood = nullptr;

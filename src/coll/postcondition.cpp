@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/postcondition.hpp"
 
+#include "coll/hierarchy/nodes.hpp"
+
 namespace stretto::coll {
 namespace {
 
@@ -124,6 +126,29 @@ const Problem& View::of(int rank) {
   problem_.begins = received_.data();
   problem_.sent_begins = sent_.data();
   return problem_;
+}
+
+Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan,
+                            const Job& job, const Problem& problem) {
+  if (plan.form != Form::carriers || job.exchanged.empty())
+    return build_hierarchical(builder, hierarchy, plan, problem);
+  const Nodes nodes(hierarchy, plan.node_level, problem.rank);
+  const std::size_t of_each = nodes.words_told(nodes.me());
+  std::vector<std::uint64_t> words(of_each * static_cast<std::size_t>(nodes.home().size) + 1);
+  for (int i = 0; i < nodes.home().size; ++i) {
+    const int mate = nodes.rank(nodes.home(), i);
+    const auto lengths = [&](bool sent) {
+      return [&job, mate, sent](int other) {
+        const int size = job.problem.size;
+        return job.exchanged[static_cast<std::size_t>(sent ? mate * size + other : other * size + mate)];
+      };
+    };
+    nodes.tell(nodes.me(), lengths(true), lengths(false), words.data() + of_each * static_cast<std::size_t>(i));
+  }
+  Problem told = problem;
+  told.told = words.data();
+  told.told_words = words.size();
+  return build_hierarchical(builder, hierarchy, plan, told);
 }
 
 bool keeps_promise(sched::Verifier& verifier, const Job& job, const BuildRank& build_rank) {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "coll/algorithm.hpp"
+#include "coll/hierarchy/compose.hpp"
 #include "sched/verify.hpp"
 
 namespace stretto::coll {
@@ -33,6 +34,11 @@ class View {
   Problem problem_;
   std::vector<std::uint64_t> received_, sent_;
 };
+
+// The composition of one rank of the job. If the plan's form is by carriers, the ranks of a node
+// have told them the lengths of their parts.
+Schedule build_hierarchical(Builder& builder, const topo::Hierarchy& hierarchy, const HierarchyPlan& plan,
+                            const Job& job, const Problem& problem);
 
 using BuildRank = std::function<Schedule(const Problem&)>;
 // Builds the schedules of all ranks, executes them and compares. False: the verifier's failure()

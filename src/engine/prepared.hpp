@@ -7,26 +7,12 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "engine/begins.hpp"
 #include "engine/packed_buffer.hpp"
 #include "engine/scheduler.hpp"
+#include "engine/told_lengths.hpp"
 
 namespace stretto::engine {
-
-// Where parts begin.
-class Begins {
- public:
-  template <class LengthOf>
-  bool fill(int ranks, LengthOf length_of) {
-    if (!begins_.resize(static_cast<std::size_t>(ranks) + 1, 0)) return false;
-    for (int r = 0; r < ranks; ++r) begins_[r + 1] = begins_[r] + length_of(r);
-    return true;
-  }
-  [[nodiscard]] const std::uint64_t* get() const { return begins_.data(); }
-  [[nodiscard]] std::uint64_t length(int rank) const { return begins_[rank + 1] - begins_[rank]; }
-
- private:
-  Array<std::uint64_t> begins_;
-};
 
 // A function that combines packed elements.
 struct PackedFunction {
@@ -50,6 +36,7 @@ struct Prepared {
   Scheduled call;
   PackedBuffer source, target;
   Begins begins, sent_begins;
+  ToldLengths told;
   KernelOp kernel;
   PackedFunction function;
 

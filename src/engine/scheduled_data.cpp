@@ -46,7 +46,7 @@ Outcome ready(Prepared& p) {
 }  // namespace
 
 Outcome Prepared::finish(Outcome ended) {
-  for (const Status status : {source.finish(), target.finish()}) {
+  for (const Status status : {source.finish(), target.finish(), told.compare()}) {
     if (ended.status == Status::ok) ended.status = status;
   }
   return ended;
@@ -135,6 +135,12 @@ Outcome alltoall(Prepared& p, Collective as, const Blocks& send, const Blocks& r
   const auto sent_bytes = [&](int r) { return equal ? got.length(r) : send.at(r).bytes(); };
   if (!in_place && !sent.fill(ranks, sent_bytes)) return outcome_of(Status::no_memory);
   coll::Problem& problem = p.call.problem;
+  if (p.scheduler.goes_by_carriers(*choice.selection)) {
+    const Status told = p.told.exchange(p.scheduler, *choice.selection, in_place ? got : sent, got);
+    if (told != Status::ok) return outcome_of(told);
+    p.told.describe(problem);
+    p.call.check = p.told.check();
+  }
   problem.count = got.length(0);
   problem.begins = equal ? nullptr : got.get();
   problem.sent_begins = equal || in_place ? nullptr : sent.get();

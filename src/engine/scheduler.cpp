@@ -33,17 +33,19 @@ Shape shape_of(const Scheduled& call, const select::Choice& by) {
   return {p.collective, p.in_place, p.commutative, p.in_order, p.root, p.count, call.unit_bytes, by};
 }
 
-bool keep(Array<std::uint64_t>& kept, const std::uint64_t* begins, int parts) {
+// Of a communicator's calls by one choice, all have as many words, or none.
+bool keep(Array<std::uint64_t>& kept, const std::uint64_t* words, std::size_t count) {
   kept.clear();
-  const auto count = static_cast<std::size_t>(begins ? parts + 1 : 0);
+  if (words == nullptr) return true;
   if (!kept.resize(count, 0)) return false;
-  if (count != 0) std::memcpy(kept.data(), begins, count * sizeof *begins);
+  std::memcpy(kept.data(), words, count * sizeof *words);
   return true;
 }
-bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* begins) {
-  if (kept.empty() || !begins) return kept.empty() && !begins;
-  return std::memcmp(kept.data(), begins, kept.size() * sizeof *begins) == 0;
+bool is_kept(const Array<std::uint64_t>& kept, const std::uint64_t* words) {
+  if (kept.empty() || !words) return kept.empty() && !words;
+  return std::memcmp(kept.data(), words, kept.size() * sizeof *words) == 0;
 }
+std::size_t offsets(int parts) { return static_cast<std::size_t>(parts) + 1; }
 
 // The bytes of the whole call, on which plans depend. 0 where not every rank knows all lengths.
 std::uint64_t whole_bytes(const coll::Problem& p, std::uint64_t unit_bytes) {
@@ -87,7 +89,7 @@ std::uint64_t explained_after_ns(const Process& process) {
 
 struct CachedProgram {
   Shape shape;
-  Array<std::uint64_t> begins, sent_begins;
+  Array<std::uint64_t> begins, sent_begins, told;
   sched::Program program;
   sched::Execution execution;
   std::uint64_t units = 0;      // sent and received
@@ -119,6 +121,12 @@ bool Scheduler::leads_node(int rank) const {
     if (nodes.name(level).is("node")) return nodes.leader(nodes.group_over(rank, level)) == rank;
   }
   return false;
+}
+
+bool Scheduler::goes_by_carriers(const select::Selection& selection) const {
+  const topo::Hierarchy& hierarchy = hierarchy_of(selection);
+  return !apart_ && !selection.is_flat() && selection.form == coll::Form::carriers &&
+         select::node_level(hierarchy) + 1 < hierarchy.levels();
 }
 
 void Scheduler::connect_at(std::uint64_t call, const transport::TcpTransport::Opening& opening) {
@@ -181,8 +189,9 @@ bool Scheduler::build(CachedProgram& entry, const Scheduled& call, const select:
   const coll::Problem& problem = call.problem;
   entry.last_call = 0;
   entry.shape = shape_of(call, by);
-  return keep(entry.begins, problem.begins, problem.parts()) &&
-         keep(entry.sent_begins, problem.sent_begins, problem.sent_parts()) &&
+  return keep(entry.begins, problem.begins, offsets(problem.parts())) &&
+         keep(entry.sent_begins, problem.sent_begins, offsets(problem.sent_parts())) &&
+         keep(entry.told, problem.told, problem.told_words) &&
          entry.program.prepare(
              select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes, problem),
              call.unit_bytes) &&
@@ -196,7 +205,7 @@ CachedProgram* Scheduler::program_of(const Scheduled& call) {
   for (CachedProgram* entry : entries_) {
     if (!entry) break;
     const bool same = entry->last_call != 0 && entry->shape == shape && is_kept(entry->begins, problem.begins) &&
-                      is_kept(entry->sent_begins, problem.sent_begins);
+                      is_kept(entry->sent_begins, problem.sent_begins) && is_kept(entry->told, problem.told);
     if (same) return entry;
   }
   CachedProgram* const entry = oldest();
@@ -276,8 +285,10 @@ PendingCall Scheduler::start(const Scheduled& call) {
   const std::uint64_t needed = entry->program.scratch_units() * call.unit_bytes;
   char* const own = scratch(needed);
   if (needed != 0 && !own) return pending;
-  const sched::Binding binding{
-      {const_cast<char*>(call.send), call.receive, own}, call.unit_bytes, call.combination, stack_.transport()};
+  const sched::Binding binding{{const_cast<char*>(call.send), call.receive, own, call.check},
+                               call.unit_bytes,
+                               call.combination,
+                               stack_.transport()};
   stack_.begin(call.problem.collective);
   entry->execution.start(binding);
   pending.program_ = entry;

@@ -28,6 +28,7 @@ struct Scheduled {
   char* receive = nullptr;
   sched::Combination combination{};
   select::Choice choice{};  // if it has no selection, the scheduler chooses
+  char* check = nullptr;    // Buffer::check
 };
 
 // After how long a wait the rank says for which ranks it waits, and what their hosts are called.
@@ -74,7 +75,10 @@ class Scheduler {
   // All of these members must call it, or none. Takes `node`.
   void join(Comm* node, const int* ranks);
   // The program does not wait for the calls of this scheduler. Call it before join().
-  void stay_apart() { stack_.stay_apart(); }
+  void stay_apart() {
+    stack_.stay_apart();
+    apart_ = true;
+  }
   // Whether this member takes its node's messages to other nodes, in calls whose root is elsewhere.
   [[nodiscard]] bool leads_node(int rank) const;
   // Short messages to other nodes go by connections of this communicator, if its members agree to
@@ -94,6 +98,12 @@ class Scheduler {
   // What serves a call of `bytes` bytes, as a plan counts them, and how.
   [[nodiscard]] select::Choice choose(Collective as, std::uint64_t bytes, bool in_order = false);
   [[nodiscard]] select::Choice choose(const Scheduled& call);
+  // Whether the ranks of a node tell each other lengths before a call of this selection. A rank
+  // waits for them, so calls for which the program does not wait go in turn.
+  [[nodiscard]] bool goes_by_carriers(const select::Selection& selection) const;
+  [[nodiscard]] const topo::Hierarchy& hierarchy_of(const select::Selection& selection) const {
+    return select::levels_of(selection.over, hierarchies_);
+  }
   [[nodiscard]] const select::Selector& selector() const { return selector_; }
   // A problem of this communicator, still without lengths.
   [[nodiscard]] coll::Problem problem(Collective as, int root = 0) const;
@@ -129,7 +139,7 @@ class Scheduler {
   int rank_ = 0;
   select::Selector selector_;
   const Neighborhood* neighborhood_ = nullptr;
-  bool explains_ = false;
+  bool explains_ = false, apart_ = false;
   struct Said {
     const select::Selection* selection;
     Collective as;

@@ -25,12 +25,6 @@ StepId Builder::skip() {
 StepId Builder::signal(int peer) { return add(Kind::send, peer, {}, {}, Side::right); }
 StepId Builder::await(int peer) { return add(Kind::recv, peer, {}, {}, Side::right); }
 
-Slice Builder::scratch(std::uint64_t units) {
-  const Slice slice{Buffer::scratch, schedule_.scratch_units, units};
-  schedule_.scratch_units += units;
-  return slice;
-}
-
 StepId Builder::add(Kind kind, int peer, Slice source, Slice target, Side side) {
   const auto self = static_cast<StepId>(schedule_.steps.size());
   Step step{};

@@ -37,7 +37,8 @@ class Builder {
   // All later steps depend on all steps before. For phases that share no data.
   void fence();
   // Memory of this schedule's own, undefined at first.
-  Slice scratch(std::uint64_t units);
+  Slice scratch(std::uint64_t units) { return take(Buffer::scratch, schedule_.scratch_units, units); }
+  Slice check(std::uint64_t units) { return take(Buffer::check, schedule_.check_units, units); }
   // The next steps are of one of so many segments of the data.
   void set_segment(int segment, int of) {
     segment_ = static_cast<std::uint16_t>(segment);
@@ -63,6 +64,11 @@ class Builder {
     std::uint32_t count;
   };
 
+  static Slice take(Buffer buffer, std::uint64_t& taken, std::uint64_t units) {
+    const Slice slice{buffer, taken, units};
+    taken += units;
+    return slice;
+  }
   StepId skip();
   StepId add(Kind kind, int peer, Slice source, Slice target, Side side);
   void depend(StepId self, StepId on);

@@ -24,9 +24,10 @@
 namespace stretto::sched {
 
 // `send` is the caller's and read-only. `receive` is the caller's and written; in place it is read
-// as well.
-enum class Buffer : std::uint8_t { send, receive, scratch };
-inline constexpr int kBuffers = 3;
+// as well. `check` has words of this rank that peers get, and words of peers in their places: those
+// who run the schedule compare them.
+enum class Buffer : std::uint8_t { send, receive, scratch, check };
+inline constexpr int kBuffers = 4;
 
 struct Slice {
   Buffer buffer = Buffer::receive;
@@ -75,7 +76,7 @@ static_assert(sizeof(Step) == 48);
 struct Schedule {
   Array<Step> steps;                  // in an order that respects the dependencies
   Array<std::uint32_t> dependencies;  // of all steps, one after the other
-  std::uint64_t scratch_units = 0;
+  std::uint64_t scratch_units = 0, check_units = 0;
   bool complete = false;  // false: there was no memory to build it
 
   [[nodiscard]] std::span<const std::uint32_t> dependencies_of(const Step& step) const {

@@ -6,7 +6,7 @@
 namespace stretto::sched {
 namespace {
 
-const char* const kBufferNames[kBuffers] = {"send", "receive", "scratch"};
+const char* const kBufferNames[kBuffers] = {"send", "receive", "scratch", "check"};
 
 bool overlap(const Slice& a, const Slice& b) {
   return a.buffer == b.buffer && a.offset < b.end() && b.offset < a.end();
@@ -68,7 +68,8 @@ bool Verifier::fail(int rank, std::uint32_t step, const std::string& what) {
 bool Verifier::well_formed(int rank) {
   const Schedule& schedule = schedules_[rank];
   if (!schedule.complete) return fail(rank, kNone, "the schedule is not complete");
-  const std::uint64_t limits[kBuffers] = {extents_[2 * rank], extents_[2 * rank + 1], schedule.scratch_units};
+  const std::uint64_t limits[kBuffers] = {extents_[2 * rank], extents_[2 * rank + 1], schedule.scratch_units,
+                                          schedule.check_units};
   const auto inside = [&](const Slice& s) {
     return s.end() >= s.offset && s.end() <= limits[static_cast<int>(s.buffer)];
   };
@@ -181,6 +182,7 @@ bool Verifier::run() {
     std::fill_n(owner_.begin() + static_cast<std::ptrdiff_t>(base_[r]), schedules_[r].steps.size(),
                 static_cast<std::uint32_t>(r));
   }
+  for (int r = 0; r < ranks_; ++r) hold(r, {Buffer::check, 0, schedules_[r].check_units}, 0);
   if (!match()) return false;
   count_successors();
   if (stamp_.size() < total_) stamp_.resize(total_, 0);

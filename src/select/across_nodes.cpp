@@ -207,12 +207,17 @@ std::uint32_t automatic_across_nodes(int nodes) {
   return set;
 }
 
+int node_level(const topo::Hierarchy& hierarchy) {
+  for (int level = 0; level < hierarchy.levels(); ++level) {
+    if (hierarchy.name(level).is("node")) return level;
+  }
+  return 0;
+}
+
 coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
                             std::uint64_t bytes) {
   coll::HierarchyPlan plan;
-  for (int level = 0; level < hierarchy.levels(); ++level) {
-    if (hierarchy.name(level).is("node")) plan.node_level = level;
-  }
+  plan.node_level = node_level(hierarchy);
   plan.segments = segments_of(selection, traits, bytes);
   plan.as_chain = selection.over == Selection::Over::chain;
   plan.form = selection.form;

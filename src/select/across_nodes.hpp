@@ -104,6 +104,7 @@ inline constexpr CompositionName kCompositions[] = {
     {"hierarchy:nodes", Selection::Over::nodes, coll::Form::allreduce_on_top},
     {"hierarchy:reduce_bcast", Selection::Over::levels, coll::Form::reduce_bcast},
     {"hierarchy:rails", Selection::Over::levels, coll::Form::rails},
+    {"hierarchy:carriers", Selection::Over::nodes, coll::Form::carriers},
     {"hierarchy:stripes", Selection::Over::levels, coll::Form::stripes},
     {"hierarchy:line", Selection::Over::chain, coll::Form::allreduce_on_top},
     {"hierarchy:line_and_back", Selection::Over::chain, coll::Form::reduce_bcast},
@@ -133,6 +134,8 @@ struct SelectionWords {
 };
 
 int segments_of(const Selection& selection, const CommTraits& traits, std::uint64_t bytes);
+// The level of a hierarchy whose groups are nodes; the lowest one, if none is called so.
+int node_level(const topo::Hierarchy& hierarchy);
 // The plan that a selection stands for on a hierarchy.
 coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
                             std::uint64_t bytes);

@@ -18,19 +18,12 @@ constexpr char kBy[] = " by=";
 constexpr std::uint64_t kSegmentBytes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
 constexpr int kMostSegments = 64;
 
-int level_of(const topo::Hierarchy& hierarchy, const char* name) {
-  for (int level = 0; level < hierarchy.levels(); ++level) {
-    if (hierarchy.name(level).is(name)) return level;
-  }
-  return 0;
-}
-
 coll::HierarchyPlan plan_of(const topo::Hierarchy& hierarchy, Collective collective, const Candidate& candidate) {
   coll::HierarchyPlan plan;
   plan.segments = candidate.parameters.segments;
   plan.form = candidate.composition->form;
   plan.as_chain = candidate.composition->over == Selection::Over::chain;
-  plan.node_level = level_of(hierarchy, "node");
+  plan.node_level = node_level(hierarchy);
   if (candidate.by) {
     for (const Collective each : {Collective::bcast, Collective::reduce, collective}) plan.choose(each, candidate.by);
   }
@@ -91,6 +84,8 @@ void add_flat(std::vector<Candidate>& all, const Machine& machine, const Shape& 
 bool is_another(const topo::Hierarchies& hierarchies, const Shape& shape, const Candidate& candidate) {
   switch (candidate.composition->over) {
     case Selection::Over::nodes:
+      // Shapes have parts of one length.
+      if (candidate.composition->form == Form::carriers) return false;
       return hierarchies.nodes.levels() > 1 && hierarchies.nodes.levels() < hierarchies.all.levels();
     // A chain in rank order is an algorithm on all ranks.
     case Selection::Over::chain:

@@ -22,6 +22,7 @@ const char* form_words(const Selection& selection) {
     case coll::Form::reduce_bcast:
       return selection.collective == Collective::allreduce ? ", reduced to one rank and back" : "";
     case coll::Form::rails: return ", by all ranks of a node at once";
+    case coll::Form::carriers: return ", short blocks by one rank of a node for each other node";
     case coll::Form::stripes: return ", by one rank for each network card at once";
     default: return selection.collective == Collective::allreduce ? ", exchanged on top" : "";
   }

@@ -15,6 +15,8 @@ import pytest
 
 MIRROR = "http://deb.debian.org/debian"
 LONG_S = 900
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")  # with those of a mirror that this machine uses
+COPY = "etc/certificates-of-the-host.crt"
 
 
 @contextmanager
@@ -23,6 +25,7 @@ def bare_debian(suite: str) -> Iterator[Path]:
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         pytest.skip("needs root and debootstrap")
     place = Path(tempfile.mkdtemp(prefix="stretto-debian-"))
+    place.chmod(0o755)  # it becomes the root directory of all users
     try:
         line = ["debootstrap", "--variant=minbase", suite, str(place), MIRROR]
         done = subprocess.run(line, capture_output=True, text=True, timeout=LONG_S)
@@ -30,6 +33,8 @@ def bare_debian(suite: str) -> Iterator[Path]:
             pytest.skip(f"{MIRROR} has no {suite}")
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         shutil.copytree("/etc/apt/apt.conf.d", place / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+        if CERTIFICATES.exists():
+            shutil.copy(CERTIFICATES, place / COPY)
         yield place
     finally:
         shutil.rmtree(place)
@@ -42,6 +47,8 @@ def inside_of(system: Path, script: str, user: int = 0) -> str:
     line = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", enter, system]
     line += [f"--userspec={user}:{user}", str(system), "/bin/sh", "-ec", script]
     clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "DEBIAN_FRONTEND": "noninteractive"}
+    if (system / COPY).exists():
+        clean["PIP_CERT"] = f"/{COPY}"
     done = subprocess.run(line, capture_output=True, text=True, timeout=LONG_S, env=clean)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout + done.stderr

@@ -93,12 +93,18 @@ def test_it_replaces_only_what_is_its_own(native: Path, not_compiled: None, insi
     place = tmp_path / "site"
     words = ["install", "--prefix", place, "--native", native, "--python-packages", "none"]
     (place / "bin").mkdir(parents=True)
-    (place / "bin/stretto").write_text("another's")
-    done = inside(*words)
-    assert done.returncode == 2 and f"{place}/bin/stretto is there" in " ".join(done.stderr.split())
-    assert files(place) == {"bin", "bin/stretto"}
+    another = place / "bin/stretto"
+    for put in (lambda: another.write_text("another's"), lambda: another.symlink_to("nowhere")):
+        another.unlink(missing_ok=True)
+        put()
+        done = inside(*words)
+        assert done.returncode == 2 and f"{another} is there" in " ".join(done.stderr.split())
+        assert files(place) == {"bin", "bin/stretto"}
     assert inside(*words, "--replace").returncode == 0
     manifest = place / "share/stretto/manifest"
+    manifest.unlink()  # the files and links are another's again, as after `cmake --install`
+    assert inside(*words, "--replace").returncode == 0
+    assert (place / "lib/libstretto-kv.so").is_symlink()
     (place / "share/of-an-older-version").touch()
     manifest.write_text(manifest.read_text() + "share/of-an-older-version\n../outside\n/etc/outside\n")
     (tmp_path / "outside").touch()
@@ -112,6 +118,14 @@ def test_it_replaces_only_what_is_its_own(native: Path, not_compiled: None, insi
 def test_bad_prefixes_are_named(native: Path, inside: Tool, place: str, why: str) -> None:
     done = inside("install", "--prefix", place, "--native", native, "--python-packages", "none")
     assert done.returncode == 2 and why in " ".join(done.stderr.split())
+
+
+def test_other_users_may_read_it(native: Path, not_compiled: None, inside: Tool, tmp_path: Path) -> None:
+    assert (
+        inside("install", "--prefix", tmp_path / "new", "--native", native, "--python-packages", "none").returncode == 0
+    )
+    closed = [path for path in (tmp_path / "new", *(tmp_path / "new").rglob("*")) if not path.stat().st_mode & 0o004]
+    assert closed == []
 
 
 def test_a_package_has_no_manifest(native: Path, inside: Tool, tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,32 @@ def test_totals_are_counted_from_reports(tmp_path: Path) -> None:
     total.add(tally)
     assert str(total) == "3 passed, 6 failed, 3 skipped"
     assert str(cpp_tests.Tally(passed=3)) == "3 passed, 0 failed"
+
+
+def test_sanitized_programs_are_built_beside_tests_but_not_beside_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    ended = threading.Event()
+
+    def built(preset: str, targets: Sequence[str], prefix: Sequence[str]) -> None:
+        begun.append(f"{' '.join(prefix)} {preset}")
+        if preset == "tsan":
+            time.sleep(0.1)
+            ended.set()
+            raise build.BuildError("the build before the tests says so")
+
+    def ran(arguments: Sequence[str], quick: bool, environment: object, marks: Sequence[str] = ()) -> cpp_tests.Tally:
+        begun.append(marks[0])
+        assert ended.is_set() or marks != ["alone"]
+        return cpp_tests.Tally(passed=1)
+
+    monkeypatch.setattr(test, "install_mpis", list)
+    monkeypatch.setattr(test.build, "headers", lambda abi: True)
+    monkeypatch.setattr(test.build, "ensure_built", built)
+    monkeypatch.setattr(test, "pytest_once", ran)
+    monkeypatch.setattr(test.cpp_tests, "run", lambda preset, *_: begun.append(preset) or cpp_tests.Tally(passed=1))
+    assert test.run_parts([*test.PARTS], [], False, {}).passed == 5
+    assert begun[0] == "release" and begun[-3:] == ["alone", "asan", "tsan"]
+    assert sorted(begun[1:-3]) == ["nice -n 19 asan", "nice -n 19 tsan", "not alone"]
 
 
 def test_a_suite_that_does_not_even_start_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

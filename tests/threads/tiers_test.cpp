@@ -22,7 +22,7 @@ class InTiers : public testing::TestWithParam<Where> {
 
   [[nodiscard]] static int size() { return GetParam().size; }
   // Many threads on few processors take turns.
-  [[nodiscard]] static int cases(int few) { return size() > 8 ? few / 4 + 1 : 2 * few; }
+  [[nodiscard]] static int cases(int few) { return size() > 8 ? few / 8 + 1 : few; }
 };
 
 constexpr const char* kByTiers =

@@ -45,11 +45,11 @@ Played make_run(const Placement& placement, const HierarchyPlan& plan, const Job
   sched::Verifier verifier;
   Played run;
   coll::keeps_promise(verifier, job,
-                      [&](const Problem& p) { return coll::build_hierarchical(builder, hierarchy, plan, p); });
+                      [&](const Problem& p) { return coll::build_hierarchical(builder, hierarchy, plan, job, p); });
   run.failure = verifier.failure();
   coll::View view(job);
   for (int r = 0; r < job.problem.size; ++r)
-    run.schedules.push_back(coll::build_hierarchical(builder, hierarchy, plan, view.of(r)));
+    run.schedules.push_back(coll::build_hierarchical(builder, hierarchy, plan, job, view.of(r)));
   return run;
 }
 // The units sent between ranks in different domains of a level.
@@ -434,6 +434,55 @@ TEST(Composed, PartsOfDifferentLengthsGoOneNodeAfterTheOther) {
       const bool all = chosen == "linear" || (chosen.empty() && longest == 1);
       const int exchanges = chosen == "pairwise" ? 1 : longest == 9'000 ? 5 : 2;
       EXPECT_TRUE(all ? at_once > 11 : at_once <= 2 * exchanges) << at_once << " " << by << " " << longest;
+    }
+  }
+}
+
+// Nodes of 1, 2, 3, ... ranks. Short parts go in one message for each pair of nodes, behind a word;
+// long parts straight. Nodes that have nothing for each other send no message.
+TEST(Composed, ShortPartsOfDifferentLengthsGoByCarriers) {
+  for (const int size : {3, 5, 7, 8, 16}) {
+    const auto node_of = [](int r) { return r == 0 ? 0 : r < 3 ? 1 : r < 6 ? 2 : 3; };
+    for (const bool mixed : {false, true}) {
+      Placement nodes;
+      nodes.start(size);
+      ASSERT_TRUE(nodes.add_level("node"));
+      for (int r = 0; r < size; ++r) nodes.at(0, r) = node_of(mixed ? r * 3 % size : r);
+      Job job;
+      job.problem.collective = Collective::alltoallv;
+      job.problem.size = size;
+      std::uint64_t expected_units = 0, expected_messages = 0;
+      std::map<std::pair<int, int>, std::uint64_t> short_units;
+      for (int i = 0; i < size; ++i) {
+        for (int j = 0; j < size; ++j) {
+          const std::uint64_t length = (i + 2 * j) % 3 == 0 ? 0 : (i * j) % 5 == 4 ? 900 : (i + j) % 100;
+          const std::pair<int, int> pair{nodes.at(0, i), nodes.at(0, j)};
+          const bool silent = pair.first == 1 && pair.second == 0;
+          job.exchanged.push_back(silent ? 0 : length);
+          if (silent || pair.first == pair.second) continue;
+          expected_units += length;
+          if (length > 99)
+            ++expected_messages;
+          else
+            short_units[pair] += length;
+        }
+      }
+      for (const auto& [pair, units] : short_units) {
+        expected_messages += units != 0 ? 1 : 0;
+        expected_units += units != 0 ? sizeof(std::uint64_t) : 0;
+      }
+      HierarchyPlan plan;
+      plan.form = Form::carriers;
+      plan.most_carried = 99;
+      const Played run = make_run(nodes, plan, job);
+      EXPECT_EQ(run.failure, "");
+      EXPECT_EQ(crossing(run, nodes, 0), expected_units);
+      std::uint64_t messages = 0;
+      for (int r = 0; r < size; ++r) {
+        for (const Step& step : run.schedules[r].steps)
+          messages += step.kind == sched::Kind::send && nodes.at(0, r) != nodes.at(0, step.peer) ? 1 : 0;
+      }
+      EXPECT_EQ(messages, expected_messages);
     }
   }
 }

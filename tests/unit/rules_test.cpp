@@ -53,8 +53,9 @@ TEST(Rules, SayWhatTheirLinesSay) {
       "gather ranks=2-:builtin\n"
       "bcast: hierarchy:stripes segment=64K by=chain\n"
       "allreduce: hierarchy by=ring\n"
-      "exscan bytes=0-1K: shm:chain\n");
-  ASSERT_EQ(rules.size(), 8u);
+      "exscan bytes=0-1K: shm:chain\n"
+      "alltoallw: hierarchy:carriers by=linear\n");
+  ASSERT_EQ(rules.size(), 9u);
   const Rule* const rule = rules.begin();
   EXPECT_EQ(rule[0].selection.collective, Collective::allreduce);
   EXPECT_EQ(rule[0].selection.line, 3u);
@@ -79,6 +80,8 @@ TEST(Rules, SayWhatTheirLinesSay) {
   EXPECT_EQ(rule[6].selection.memory, nullptr);
   EXPECT_EQ(rule[7].backend, Rule::Backend::shared_memory);
   EXPECT_EQ(rule[7].selection.memory, coll_shm::find_algorithm(Collective::exscan, "chain"));
+  EXPECT_EQ(rule[8].selection.form, coll::Form::carriers);
+  EXPECT_EQ(rule[8].selection.over, Selection::Over::nodes);
 }
 
 TEST(Rules, MistakesHaveAPlace) {
@@ -92,6 +95,8 @@ TEST(Rules, MistakesHaveAPlace) {
       {"bcast:\n", "1:7 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
       {"bcast: hierarchy:rails\n",
        "1:8 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
+      {"alltoall: hierarchy:carriers\n",
+       "1:11 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
       {"gather: hierarchy:stripes\n",
        "1:9 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
       {"bcast: shm:slices\n", "1:8 an algorithm over shared memory was expected: shm:board or shm:tiers"},

@@ -77,6 +77,7 @@ HierarchyPlan random_plan(Random& random, int levels) {
   plan.segments = 1 + below(random, 4);
   plan.form = static_cast<coll::Form>(below(random, coll::kForms));
   plan.node_level = below(random, levels);
+  plan.most_carried = static_cast<std::uint64_t>(below(random, 30));
   plan.as_chain = below(random, 3) == 0;
   return plan;
 }
@@ -101,7 +102,7 @@ void try_collective(Findings& findings, Random& random, const topo::Hierarchy& h
   uneven_parts(job, random());
   const HierarchyPlan plan = random_plan(random, hierarchy.levels());
   const auto build_rank = [&](const coll::Problem& p) {
-    return coll::build_hierarchical(findings.builder, hierarchy, plan, p);
+    return coll::build_hierarchical(findings.builder, hierarchy, plan, job, p);
   };
   findings.judge(job, build_rank, [&] {
     return describe(job) + " hierarchy=" + std::to_string(seed) + " levels=" + std::to_string(hierarchy.levels()) +

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -30,6 +31,9 @@ def command(
         size = each.bytes()
         removed += 0 if each.user else size
         rows.append((_verdict(each, dry_run), each.what, f"{each.path}  {_mib(size)}"))
+    if not dry_run:
+        with suppress(OSError):  # something of it stays, or there is none
+            paths.user_cache().rmdir()
     for name in registry.names():
         if not registry.is_alive(name):
             rows.append(("would go" if dry_run else "removed", "dead cluster", name))

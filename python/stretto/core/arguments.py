@@ -173,7 +173,8 @@ def compositions(op: str) -> list[str]:
     there_and_back = (
         ["hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:line_and_back"] if op == "allreduce" else []
     )
-    return ["hierarchy", "hierarchy:nodes", *of_vectors, *there_and_back]
+    carriers = ["hierarchy:carriers"] if op in ("alltoallv", "alltoallw") else []
+    return ["hierarchy", "hierarchy:nodes", *carriers, *of_vectors, *there_and_back]
 
 
 @functools.cache

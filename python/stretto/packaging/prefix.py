@@ -71,7 +71,8 @@ def install(layout: Layout, tree: Any, destination: Path | None = None) -> list[
         if not destination:
             _make_room(there, names, layout.replace)
             _write_manifest(there, names)
-        shutil.copytree(stage, there, symlinks=True, dirs_exist_ok=True, copy_function=_copy)
+        for name in names:
+            _replace(stage / name, there / name)
     return names
 
 
@@ -158,10 +159,11 @@ def _write(template: Path, target: Path, words: dict[str, str]) -> None:
     target.write_text(text, encoding="utf-8")
 
 
-def _copy(source: str, target: str) -> str:
-    """Replaces a file; who has loaded the old one keeps it."""
-    Path(target).unlink(missing_ok=True)
-    return shutil.copy2(source, target, follow_symlinks=False)
+def _replace(source: Path, target: Path) -> None:
+    """A process that has loaded the old file keeps it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _compile(folder: Path, stage: Path, prefix: Path) -> None:
@@ -206,7 +208,7 @@ def _make_room(prefix: Path, names: Sequence[str], replace: bool) -> None:
     Removes an older installation."""
     before = _installed(prefix)
     for name in () if replace else names:
-        if name not in before and (prefix / name).exists() and not (prefix / name).is_dir():
+        if name not in before and ((prefix / name).is_symlink() or (prefix / name).is_file()):
             raise NotInstalled(f"{prefix / name} is there, and no `stretto install` has written it")
     if before:
         uninstall(prefix)

@@ -15,7 +15,8 @@
 //   scan, exscan    in each group, and over the groups' sums on each level; the sum of what is
 //                   before a group goes down to its members
 //   alltoall        between nodes by carriers, which every rank is for some nodes; straight, one
-//                   node after the other, if the parts differ in length or the plan says pairwise
+//                   node after the other, if the parts differ in length or the plan says pairwise;
+//                   parts that differ in length go by carriers in Form::carriers
 //
 // Every rank must know every part's length. Scans, and operations that do not commute, need groups
 // of neighbouring ranks. For other groups they go flat.
@@ -23,12 +24,13 @@
 // After Kurnosov 2023. That paper has the levels, bcast, reduce and the first two forms of
 // allreduce, without segments.
 #pragma once
+#include "base/tuning.hpp"
 #include "coll/algorithm.hpp"
 #include "topo/hierarchy.hpp"
 
 namespace stretto::coll {
 
-// The forms of bcast, reduce and allreduce.
+// The forms of bcast, reduce, allreduce and alltoallv.
 //
 // Rails and stripes cut the vector into as many stripes as the node with the fewest carriers has.
 // Each carrier of a node takes one stripe across the network. Every stripe is a composition that
@@ -46,8 +48,10 @@ enum class Form : std::uint8_t {
   rails,
   // Carriers are the ranks nearest to network cards, one for each card (topo/hierarchy.hpp).
   stripes,
+  // Alltoallv: short parts by carriers, if Problem::told says how long those of others are.
+  carriers,
 };
-inline constexpr int kForms = 4;
+inline constexpr int kForms = 5;
 // Whether a collective has a form.
 bool has_form(Collective collective, Form form);
 // Whether a collective's vector may go along a chain of all ranks: bcast, reduce, allreduce.
@@ -66,6 +70,7 @@ struct HierarchyPlan {
   bool as_chain = false;
   Form form = Form::allreduce_on_top;
   int node_level = 0;  // the level whose groups share the network: rails, stripes, carriers
+  std::uint64_t most_carried = kTuning.carried_bytes;  // of a part, in units: Form::carriers
 
   // Chooses one algorithm for a collective on every level, if there is one by that name.
   void choose(Collective collective, const char* name);

@@ -56,6 +56,7 @@ bool has_form(Collective collective, Form form) {
     case Form::rails: return collective == Collective::allreduce;
     case Form::stripes:
       return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::allreduce;
+    case Form::carriers: return collective == Collective::alltoallv || collective == Collective::alltoallw;
     default: return true;
   }
 }

@@ -20,7 +20,7 @@ class KernelLink {
     const std::size_t count = bytes / reduction_.element_bytes;
     if (forward_) reduction_.fold(forward_ + ready_, prefix, v_.own + ready_, count);
     if (exclusive_) {
-      std::memcpy(v_.out + ready_, prefix, bytes);
+      if (bytes != 0) std::memcpy(v_.out + ready_, prefix, bytes);  // no bytes: both may be null
     } else if (forward_ != v_.out) {
       reduction_.fold(v_.out + ready_, prefix, v_.own + ready_, count);
     }
