@@ -204,9 +204,11 @@ struct Tuning {
   std::uint32_t kind_looks = 20;
   // Whether the host yields in a function (mpi/host_waits.hpp): the calls that are watched, the
   // switches that settle it, and the processor time between two switches of a host that yields. It
-  // is settled sooner once the thread has kept the processor so long, and others, too.
-  std::uint32_t kind_watched_first = 16, kind_watched_every = 16;
+  // is settled sooner once the thread has kept the processor in so many calls, or for so long, and
+  // others, too.
+  std::uint32_t kind_watched_per_tick = 8, kind_watched_every = 31;
   std::uint64_t kind_switches = 16, kind_most_held_ns = 200'000, kind_held_ns = 4'000'000;
+  std::uint32_t kind_held_calls = 4;
 
   // The thread that drives calls with requests while the program does not (mpi/requests.cpp): how
   // long it sleeps between two looks, also after it has moved something, how often it sleeps

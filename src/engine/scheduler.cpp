@@ -12,6 +12,7 @@
 #include "engine/explain.hpp"
 #include "engine/policy.hpp"
 #include "engine/process.hpp"
+#include "engine/ranks.hpp"
 #include "engine/stalled.hpp"
 #include "sys/sys.hpp"
 
@@ -265,13 +266,14 @@ void Scheduler::abort(Status status, const coll::Problem& problem) {
   char witness[48] = "";
   if (status == Status::peer_lost && found.witness != rank_)
     std::snprintf(witness, sizeof witness, ", says rank %d", found.witness);
-  log_line(
-      LogLevel::error,
-      "communicator of %d ranks: rank %d on %s has %s%s; rank %d on %s waits for others in call %llu by schedule, %s",
-      size(), lost, watch_.host_of(lost),
-      status == Status::peer_lost ? "died, or the connection to it is gone" : "ended", witness, rank_,
-      watch_.host_of(rank_), static_cast<unsigned long long>(calls_),
-      CallName(static_cast<std::uint64_t>(problem.collective)).text);
+  Ranks gone, own;
+  gone.add(lost, watch_.host_of(lost));
+  own.add(rank_, watch_.host_of(rank_));
+  log_line(LogLevel::error,
+           "communicator of %d ranks: rank %s has %s%s; rank %s waits for others in call %llu by schedule, %s", size(),
+           gone.text(), status == Status::peer_lost ? "died, or the connection to it is gone" : "ended", witness,
+           own.text(), static_cast<unsigned long long>(calls_),
+           CallName(static_cast<std::uint64_t>(problem.collective)).text);
 }
 
 PendingCall Scheduler::start(const Scheduled& call) {

@@ -37,7 +37,8 @@ struct Watch {
   const topo::Hosts* hosts = nullptr;
   const int* job_ranks = nullptr;  // the members' ranks in the job
   Process* process = nullptr;
-  [[nodiscard]] const char* host_of(int rank) const { return hosts != nullptr ? hosts->of(job_ranks[rank]) : "a host"; }
+  // Null: the members are on one node.
+  [[nodiscard]] const char* host_of(int rank) const { return hosts != nullptr ? hosts->of(job_ranks[rank]) : nullptr; }
 };
 
 inline Outcome outcome_of(Status status) { return {status, Path::schedule, 0}; }

@@ -7,6 +7,10 @@
 // processor. A host that spins keeps it for time slices, which are milliseconds. While nobody else
 // wants the processor, nothing is found out, and nothing is lost.
 //
+// A program may make many short calls in a function before the long ones: a server does, if one of
+// its clients shares its processor. So the first calls after each tick of the system are watched.
+// During a call that takes a time slice there is a tick, so the next call is watched.
+//
 // Threads: several may wait in a function at once.
 #pragma once
 #include <atomic>
@@ -18,6 +22,7 @@ namespace stretto::mpi {
 
 class HostWaits {
  public:
+  [[nodiscard]] bool are_known() const { return verdict_.load(std::memory_order_relaxed) != Verdict::unknown; }
   // False as long as it is not known.
   [[nodiscard]] bool hold_processor() const { return verdict_.load(std::memory_order_relaxed) == Verdict::hold; }
 
@@ -44,9 +49,12 @@ class HostWaits {
   bool watch_next();
 
   std::atomic<Verdict> verdict_{Verdict::unknown};
-  std::atomic<std::uint32_t> calls_{0};
-  // Sums over the calls that were watched.
+  std::atomic<std::uint32_t> calls_{0}, watched_until_{0};
+  std::atomic<std::uint64_t> tick_ns_{0};  // the latest that a call has seen
+  // Sums over the calls that were watched and in which the thread left the processor, and in how
+  // many of them it had kept it.
   std::atomic<std::uint64_t> used_ns_{0}, lost_ns_{0}, switches_{0};
+  std::atomic<std::uint32_t> held_{0};
 };
 
 }  // namespace stretto::mpi

@@ -8,11 +8,16 @@
 
 namespace stretto::sys {
 
-std::uint64_t now_ns() {
+namespace {
+std::uint64_t read_ns(clockid_t clock) {
   timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
+}  // namespace
+
+std::uint64_t now_ns() { return read_ns(CLOCK_MONOTONIC); }
+std::uint64_t tick_ns() { return read_ns(CLOCK_MONOTONIC_COARSE); }
 
 ThreadUse thread_use() {
   rusage use{};

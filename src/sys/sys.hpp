@@ -249,6 +249,7 @@ std::size_t error_untaken();
 
 // ---- time and waiting ----
 std::uint64_t now_ns();        // CLOCK_MONOTONIC
+std::uint64_t tick_ns();       // the same at the system's latest tick, which are 1 to 10 ms apart
 #if defined(STRETTO_MODELLED)  // the processor is played: see tools/node
 void hold_back();
 void cpu_relax();

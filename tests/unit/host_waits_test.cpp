@@ -34,6 +34,27 @@ TEST(HostWaits, OneThatSpinsForABitHoldsTheProcessor) {
   EXPECT_TRUE(waits.hold_processor());
 }
 
+// A rank that shares the processor yields it at once, so that it loses no time there.
+TEST(HostWaits, AFewTimeSlicesTellEvenIfOthersTakeNone) {
+  HostWaits waits;
+  const auto slice = [&] { waits.add(4 * kMillisecond + kMicrosecond, 4 * kMillisecond, 1); };
+  for (int i = 0; i < 3; ++i) slice();
+  EXPECT_FALSE(waits.are_known());
+  slice();
+  EXPECT_TRUE(waits.hold_processor());
+}
+
+TEST(HostWaits, LongCallsAreFoundAmongManyShortOnes) {
+  HostWaits waits;
+  for (int i = 0; i < 40; ++i) const HostWaits::Watched call(waits);
+  for (int i = 0; i < 2; ++i) {  // the first one need not be watched
+    const HostWaits::Watched call(waits);
+    for (int nap = 0; nap < 20; ++nap) std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+  EXPECT_TRUE(waits.are_known());
+  EXPECT_FALSE(waits.hold_processor());
+}
+
 // Others may keep the processor for long.
 TEST(HostWaits, OneThatYieldsIsKnownByTheTimeThatItUses) {
   HostWaits waits;
