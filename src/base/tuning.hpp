@@ -217,8 +217,6 @@ struct Tuning {
   std::uint64_t requests_short_nap_ns = 50'000;
   unsigned requests_idle_naps = 20;
   std::uint64_t requests_finish_ns = 1'000'000'000;
-  // Longer blocks of an Ialltoall go to the MPI, unless STRETTO_NONBLOCKING=on.
-  std::uint64_t requests_alltoall_bytes = 16 << 10;
   // Most bytes of contributions that a rank keeps for a function of the program.
   std::uint64_t requests_function_bytes = 8 << 20;
 

@@ -33,10 +33,7 @@ bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* s
 
 bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
               std::int64_t receive_count, Handle receive_type, Handle comm) {
-  const bool in_place = send == MPI_IN_PLACE;
-  in_place ? call_sized(-1, receive_count, receive_type) : call_sized(-1, send_count, send_type);
-  if (call.requested != nullptr) [[unlikely]]
-    call.requested->has_blocks(in_place ? receive_count : send_count, in_place ? receive_type : send_type);
+  send == MPI_IN_PLACE ? call_sized(-1, receive_count, receive_type) : call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;

@@ -33,6 +33,11 @@ bool may_be_asked_for(const State& state) {
          vendor::nonblocking_gains();
 }
 
+template <class... Each>
+constexpr std::uint32_t set_of(Each... each) {
+  return ((1u << static_cast<int>(each)) | ...);
+}
+
 constexpr std::uint32_t kWaitForAll = [] {
   std::uint32_t set = 0;
   for (int c = 0; c < kCollectives; ++c) {
@@ -41,21 +46,12 @@ constexpr std::uint32_t kWaitForAll = [] {
   return set;
 }();
 
-// What was measured to be faster than the host's (docs/results/nonblocking.md).
+// What was measured to be faster than the host's (docs/results/nonblocking.md), and the same with
+// lengths of their own for all ranks.
 constexpr std::uint32_t kMeasured =
-    1u << static_cast<int>(Collective::barrier) | 1u << static_cast<int>(Collective::bcast) |
-    1u << static_cast<int>(Collective::allreduce) | 1u << static_cast<int>(Collective::allgather) |
-    1u << static_cast<int>(Collective::alltoall);
-
-// All members say the same: blocks have one length on all ranks.
-bool is_too_long(const Requested& requested) {
-  if (requested.count == 0) return false;
-  const Layout* const layout = layout_acquire(as<MPI_Datatype>(requested.type));
-  if (layout == nullptr) return false;
-  const std::uint64_t bytes = layout->size * static_cast<std::uint64_t>(requested.count);
-  layout_release(layout);
-  return bytes > kTuning.requests_alltoall_bytes;
-}
+    set_of(Collective::barrier, Collective::bcast, Collective::gather, Collective::gatherv, Collective::scatter,
+           Collective::scatterv, Collective::allgather, Collective::allgatherv, Collective::alltoall,
+           Collective::alltoallv, Collective::reduce, Collective::allreduce);
 
 // Of a generalized request.
 int query(void* context, MPI_Status* status) {
@@ -173,12 +169,12 @@ Nonblocking* nonblocking_create(State& state, const int* job_ranks, engine::Proc
     std::free(made);
     return nullptr;
   }
-  made->measured = state.nonblocking_choice == NonblockingChoice::automatic;
-  if (made->measured) made->served &= kMeasured;
+  const bool measured = state.nonblocking_choice == NonblockingChoice::automatic;
+  if (measured) made->served &= kMeasured;
   if (nodes == 1 && state.rank == 0 && options().explain())
     log_explain("calls with requests on communicator %llu of %d ranks: over shared memory%s",
                 static_cast<unsigned long long>(state.serial), state.size,
-                made->measured ? ", those that were measured to be faster" : "");
+                measured ? ", those that were measured to be faster" : "");
   requests_add(*made);
   g_nonblocking.store(true, std::memory_order_relaxed);
   return made;
@@ -215,7 +211,6 @@ Posted* posted_begin(Call& call, Handle comm) {
   if (on == nullptr && call.state->agreed && call.state->withheld == 0 && may_be_asked_for(*call.state))
     t_thread.asks = call.state;
   if (on == nullptr || (on->served >> static_cast<int>(call.collective()) & 1) == 0) return nullptr;
-  if (on->measured && is_too_long(requested)) return nullptr;
   void* const memory = std::malloc(sizeof(Posted));
   if (memory == nullptr) std::abort();  // a kilobyte, and peers have decided alike
   return new (memory) Posted(*on);

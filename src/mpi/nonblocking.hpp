@@ -34,7 +34,6 @@ struct Nonblocking {
   engine::Scheduler scheduler;
   engine::CallQueue queue;
   std::uint32_t served = 0;   // a bit for each Collective
-  bool measured = false;      // auto: only what was measured to be faster than the host's
   Neighborhood neighborhood;  // a copy: calls may outlive the communicator
   // Guarded by the lock of requests.cpp.
   std::uint64_t users = 1;  // the communicator, and calls that have not been completed

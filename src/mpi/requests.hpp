@@ -42,13 +42,6 @@ struct Requested {
   State* state = nullptr;      // and its communicator
   bool tries = false;          // asks whether Stretto serves such a call, and checks the arguments
   Posted* tried = nullptr;     // if so: it holds the datatypes of blocks, until posted_free()
-  // So many elements of this type are in each block, on all ranks alike.
-  void has_blocks(std::int64_t of_count, Handle of_type) {
-    count = of_count;
-    type = of_type;
-  }
-  std::int64_t count = 0;  // 0: ranks need not know each other's lengths
-  Handle type = 0;
 };
 
 // ---- Persistent requests (persistent.hpp) ----

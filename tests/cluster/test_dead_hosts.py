@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dead_peer
+import harness
 import pytest
 
 SAID_BY_LAUNCHERS = (
@@ -53,6 +55,26 @@ def test_a_host_that_dies_ends_the_job(mpi, cluster, program, tmp_path, op, prel
     assert re.search(SAID_BY_LAUNCHERS, job.output, re.IGNORECASE), job.output
     assert job.returncode != 0 or mpi.kind == "openmpi"  # whose launcher complains, but may return 0
     assert cluster.leftovers() == []
+
+
+def test_a_host_that_dies_ends_calls_with_requests(mpi, cluster, tmp_path):
+    running, there = tmp_path / "running", cluster.names[2]
+    program = harness.build_program(mpi, "dead_peer.c")
+    with harness.nothing_left(), accident(running, lambda: cluster.kill(there)) as happened:
+        job = cluster.run(mpi, [program, "host", running], env=dead_peer.ON, timeout=40)
+    assert time.monotonic() - happened[0] < 20 and "is wrong" not in job.output, job.output
+    assert job.returncode != 0 or mpi.kind == "openmpi", job.output
+    named = [line for line in job.messages() if "has died, or the connection to it is gone" in line]
+    assert all(re.search(rf"rank [45] on {there} has died", line) for line in named), job.output
+    assert cluster.leftovers() == []
+
+
+@pytest.mark.one_mpi
+def test_all_ranks_of_all_hosts_hear_of_a_dead_one(mpi, cluster, tmp_path):
+    line = dead_peer.line(mpi, tmp_path, 8, "test", 5, "late")
+    with harness.nothing_left():
+        job = cluster.run(mpi, line, env=dead_peer.ON, timeout=40)
+    dead_peer.check_all_heard(dead_peer.texts(job, tmp_path, 8), 5)
 
 
 @pytest.fixture
