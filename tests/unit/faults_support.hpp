@@ -68,13 +68,18 @@ inline bool wait_for_input(int fd, int milliseconds = 10'000) {
   return poll(&entry, 1, milliseconds) == 1;
 }
 
-// The next event, within ten seconds.
-inline sys::FaultEvent next_event(const sys::Faults& faults) {
-  sys::FaultEvent events[sys::kMostFaultEvents];
+// What comes next, within ten seconds: one event or more. Returns how many.
+inline int next_events(const sys::Faults& faults, sys::FaultEvent (&events)[sys::kMostFaultEvents]) {
   int count = 0;
   EXPECT_TRUE(wait_for_input(faults.fd)) << "no event came";
   EXPECT_EQ(sys::faults_next(faults, events, &count), 0);
-  EXPECT_EQ(count, 1);
+  return count;
+}
+
+// The same, where only one can come.
+inline sys::FaultEvent next_event(const sys::Faults& faults) {
+  sys::FaultEvent events[sys::kMostFaultEvents];
+  EXPECT_EQ(next_events(faults, events), 1);
   return events[0];
 }
 

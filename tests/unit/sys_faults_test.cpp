@@ -422,7 +422,9 @@ TEST_P(SysFaults, RemovingAndMovingAreEvents) {
     EXPECT_EQ(removed.bytes, 8192u);
     // The old place is unmapped, which is an event of its own.
     std::thread mover([&] { mremap(buffer.at(), kBytes, kBytes, MREMAP_MAYMOVE | MREMAP_FIXED, place.at()); });
-    FaultEvent two[2] = {next_event(faults), next_event(faults)};
+    FaultEvent two[kMostFaultEvents];
+    // One read may give both.
+    if (next_events(faults, two) == 1) two[1] = next_event(faults);
     mover.join();
     const bool first = two[0].kind == FaultEvent::Kind::remap;
     const FaultEvent &moved = two[first ? 0 : 1], &unmapped = two[first ? 1 : 0];
