@@ -95,7 +95,7 @@ void decide_together(State& state) {
   state.neighborhood = neighborhood_create(state);
   int* const ranks = world().agreed && job() != nullptr ? world_ranks(state.handle, state.size) : nullptr;
   serve_by_engine(state, ranks);
-  if (nonblocking_wanted(state)) state.nonblocking = nonblocking_create(state, ranks, process());
+  nonblocking_agreed(state, ranks, process());
   if (ranks != nullptr) state.schedules = schedules_create(state, ranks, process());
   std::free(ranks);
   process_count_in_segment();
@@ -153,9 +153,7 @@ void agree(State& state, Collective collective) {
 void agree_on_requests(State& state, Collective collective) {
   const Inside inside;
   const std::uint64_t note = engine::process_note_agreement(process(), collective, state.serial, state.size);
-  state.served |= std::exchange(state.withheld, 0);
-  state.nonblocking = nonblocking_create(state, nullptr, process());
-  if (state.nonblocking == nullptr) state.nonblocking_choice = NonblockingChoice::off;
+  nonblocking_meet(state, process());
   engine::process_note_end(process(), note);
 }
 

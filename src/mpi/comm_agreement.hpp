@@ -25,5 +25,7 @@ void agree(State& state, Collective collective);
 
 // Says what serves the communicator, if an option asks for it (comm_report.cpp).
 void report(const State& state);
+// The same for calls with requests, once for a communicator.
+void report_requests(const State& state, const char* how);
 
 }  // namespace stretto::mpi

@@ -114,6 +114,13 @@ void explain(const State& state) {
 
 }  // namespace
 
+// Later ones are for persistent requests.
+void report_requests(const State& state, const char* how) {
+  if (state.rank != 0 || state.nonblocking != nullptr || !options().explain()) return;
+  log_explain("calls with requests on communicator %llu of %d ranks: %s", static_cast<unsigned long long>(state.serial),
+              state.size, how);
+}
+
 void report(const State& state) {
   if (options().explain()) explain(state);
   if (!log_enabled(LogLevel::info) || state.rank != 0) return;

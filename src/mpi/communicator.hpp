@@ -42,7 +42,7 @@ struct State {
   std::uint32_t scheduled = 0;     // what schedules serve. What is in neither goes to the host
   Schedules* schedules = nullptr;
   Nonblocking* nonblocking = nullptr;      // null: the host serves calls with requests
-  NonblockingChoice nonblocking_choice{};  // STRETTO_NONBLOCKING as agreed
+  NonblockingChoice nonblocking_choice{};  // STRETTO_NONBLOCKING as agreed; off before that
   std::uint32_t withheld = 0;              // part of `served`, left to the host until members meet (nonblocking.hpp)
   Neighborhood* neighborhood = nullptr;    // null: the communicator has no topology
   int check = 0;                           // STRETTO_CHECK as agreed

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "base/log.hpp"
+#include "mpi/comm_agreement.hpp"
 #include "mpi/held_handles.hpp"
 #include "mpi/job.hpp"
 #include "mpi/late_errors.hpp"
@@ -27,10 +27,10 @@ constexpr transport::Transport kNowhere = {
     [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
 
-// Whether a first call with a request makes the members meet.
-bool may_be_asked_for(const State& state) {
-  return state.nonblocking_choice == NonblockingChoice::automatic && state.check != 3 && state.engine != nullptr &&
-         vendor::nonblocking_gains();
+// Whether the next call with a request makes the members meet.
+bool may_ask(const State& state) {
+  return state.nonblocking_choice == NonblockingChoice::automatic && state.nonblocking == nullptr &&
+         state.withheld == 0 && state.engine != nullptr && vendor::nonblocking_gains();
 }
 
 template <class... Each>
@@ -148,14 +148,8 @@ bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, i
   return true;
 }
 
-}  // namespace
-
-bool nonblocking_wanted(const State& state) {
-  if (may_be_asked_for(state)) g_nonblocking.store(true, std::memory_order_relaxed);
-  return state.nonblocking_choice == NonblockingChoice::on && state.check != 3;  // 3: results would have to be compared
-}
-
-Nonblocking* nonblocking_create(State& state, const int* job_ranks, engine::Process& process) {
+// Null on all members or on none.
+Nonblocking* create(State& state, const int* job_ranks, engine::Process& process) {
   const int nodes = job_ranks != nullptr && state.engine == nullptr ? nodes_of(job_ranks, state.size) : 1;
   if (state.engine == nullptr && nodes == 1) return nullptr;
   void* const memory = std::malloc(sizeof(Nonblocking));
@@ -171,17 +165,30 @@ Nonblocking* nonblocking_create(State& state, const int* job_ranks, engine::Proc
   }
   const bool measured = state.nonblocking_choice == NonblockingChoice::automatic;
   if (measured) made->served &= kMeasured;
-  if (nodes == 1 && state.rank == 0 && options().explain())
-    log_explain("calls with requests on communicator %llu of %d ranks: over shared memory%s",
-                static_cast<unsigned long long>(state.serial), state.size,
-                measured ? ", those that were measured to be faster" : "");
+  if (nodes == 1)
+    report_requests(state, measured ? "ours, over shared memory, where that was measured to be faster"
+                                    : "ours, over shared memory");
   requests_add(*made);
   g_nonblocking.store(true, std::memory_order_relaxed);
   return made;
 }
 
+}  // namespace
+
+void nonblocking_agreed(State& state, const int* job_ranks, engine::Process& process) {
+  if (state.check == 3) state.nonblocking_choice = NonblockingChoice::off;  // results would have to be compared
+  if (state.nonblocking_choice == NonblockingChoice::on) state.nonblocking = create(state, job_ranks, process);
+  if (may_ask(state)) g_nonblocking.store(true, std::memory_order_relaxed);
+}
+
+void nonblocking_meet(State& state, engine::Process& process) {
+  state.served |= std::exchange(state.withheld, 0);
+  state.nonblocking = create(state, nullptr, process);
+  if (state.nonblocking == nullptr) state.nonblocking_choice = NonblockingChoice::off;
+}
+
 Nonblocking* nonblocking_create_like(State& state, engine::Process& process) {
-  return nonblocking_create(state, state.nonblocking->job_ranks.data(), process);
+  return create(state, state.nonblocking->job_ranks.data(), process);
 }
 
 void nonblocking_free(Nonblocking* nonblocking) {
@@ -208,8 +215,7 @@ Posted* posted_begin(Call& call, Handle comm) {
   call.state = requested.own != nullptr ? requested.state : state_if_any(as<MPI_Comm>(comm));
   if (call.state == nullptr) return nullptr;
   Nonblocking* const on = requested.own != nullptr ? requested.own : call.state->nonblocking;
-  if (on == nullptr && call.state->agreed && call.state->withheld == 0 && may_be_asked_for(*call.state))
-    t_thread.asks = call.state;
+  if (may_ask(*call.state)) t_thread.asks = call.state;
   if (on == nullptr || (on->served >> static_cast<int>(call.collective()) & 1) == 0) return nullptr;
   void* const memory = std::malloc(sizeof(Posted));
   if (memory == nullptr) std::abort();  // a kilobyte, and peers have decided alike

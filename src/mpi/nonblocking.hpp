@@ -65,12 +65,14 @@ struct Posted : engine::Prepared {
   int code = MPI_SUCCESS;
 };
 
-// Called in the agreement. Whether to serve calls with requests from now on.
-bool nonblocking_wanted(const State& state);
+// Called in the agreement: serves calls with requests, or lets the first of them ask for that.
 // Collective over the communicator. `job_ranks` are its members' ranks in the job, or null if that
-// is not known. Null on all members or on none.
-Nonblocking* nonblocking_create(State& state, const int* job_ranks, engine::Process& process);
-// The same once more, for one persistent request of a communicator of which some are served.
+// is not known.
+void nonblocking_agreed(State& state, const int* job_ranks, engine::Process& process);
+// The members meet because such a call has asked. Collective over the communicator.
+void nonblocking_meet(State& state, engine::Process& process);
+// For one persistent request of a communicator of which some are served. Collective over the
+// communicator. Null on all members or on none.
 Nonblocking* nonblocking_create_like(State& state, engine::Process& process);
 // The communicator ends. Calls on it go on.
 void nonblocking_free(Nonblocking* nonblocking);

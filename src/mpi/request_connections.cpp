@@ -9,7 +9,7 @@
 
 #include "base/bootstrap.hpp"
 #include "base/locked.hpp"
-#include "base/log.hpp"
+#include "mpi/comm_agreement.hpp"
 #include "mpi/lifecycle.hpp"
 #include "sys/sys.hpp"
 #include "transport/bulk/driver.hpp"
@@ -74,12 +74,9 @@ bool RequestConnections::open(State& state, const int* job_ranks, const NearMemb
     met = needs_none(r) || own->introduce(job_ranks[r], all[static_cast<std::size_t>(r)].endpoint) == Status::ok;
   open_ = everybody(members, met);
   if (open_) messages_.start(*own, id_, job_ranks, state.size);
-  if (state.rank == 0 && options().explain())
-    log_explain("calls with requests on communicator %llu of %d ranks: %s",
-                static_cast<unsigned long long>(state.serial), state.size,
-                open_  ? "ours, by connections of our own between nodes"
-                : able ? "the MPI; a member would have too many connections"
-                       : "the MPI; members cannot connect");
+  report_requests(state, open_  ? "ours, by connections of our own between nodes"
+                         : able ? "the MPI; a member would have too many connections"
+                                : "the MPI; members cannot connect");
   return open_;
 }
 
