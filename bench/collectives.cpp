@@ -52,8 +52,11 @@ void add_ops(Options& options, const std::string& list) {
 }
 
 Method find_method(const std::string& name) {
-  for (const auto& [known, method] :
-       {std::pair{"imb", Method::imb}, {"warm", Method::warm}, {"used", Method::used}, {"live", Method::live}}) {
+  for (const auto& [known, method] : {std::pair{"imb", Method::imb},
+                                      {"warm", Method::warm},
+                                      {"used", Method::used},
+                                      {"live", Method::live},
+                                      {"osu", Method::osu}}) {
     if (name == known) return method;
   }
   fail("unknown method '%s'", name.c_str());

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 namespace bench {
 namespace {
@@ -68,15 +69,22 @@ void read_all(const char* data, std::size_t bytes) {
   asm volatile("" : : "r"(sum));
 }
 
-// The call's time on this rank in nanoseconds, from a common start.
+void barrier_of(Bench& b, int contender, const Call& call) {
+  static const Op& barrier = *find_op("barrier");
+  contender == kOurs || contender == kHost ? run(b, barrier, contender, call) : b.team.barrier();
+}
+
+// The call's time on this rank in nanoseconds, from a common start or, by method osu, from its own.
 double timed_call(Bench& b, const Op& op, int contender, const Shape& shape) {
   const Call call = next_call(b, shape);
-  const std::uint64_t start = b.team.common_start();
+  const bool own_start = b.plan.method == Method::osu;
+  const std::uint64_t start = own_start ? now_ns() : b.team.common_start();
   if (b.plan.method == Method::live) write_all(call.send, sent_bytes(op, call));
   run(b, op, contender, call);
   if (b.plan.reads()) read_all(call.receive, received_bytes(op, call));
   const std::uint64_t end = now_ns();
   const std::uint64_t took = end - start;
+  if (own_start) barrier_of(b, contender, call);
   return took > b.clock_ns ? static_cast<double>(took - b.clock_ns) : 0;
 }
 
@@ -148,11 +156,16 @@ int calls_for(Bench& b, const Op& op, int contender, const Shape& shape) {
       std::clamp(b.plan.budget_s / kRounds / std::max(one_s, 1e-9), 1.0, static_cast<double>(kMostCalls)));
 }
 
-// The slowest rank's time of each of the `calls` calls whose times the ranks have left. For rank 0.
-std::vector<double> slowest_of_each(Bench& b, int calls) {
+// The time of each of the `calls` calls whose times the ranks have left: the slowest rank's, or by
+// method osu the mean. For rank 0.
+std::vector<double> time_of_each(Bench& b, int calls) {
   std::vector<double> result(static_cast<std::size_t>(calls), 0);
+  const bool mean = b.plan.method == Method::osu;
   for (int peer = 0; peer < b.team.size(); ++peer) {
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = std::max(result[i], b.team.times(peer)[i]);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const double ns = b.team.times(peer)[i];
+      result[i] = mean ? result[i] + ns / b.team.size() : std::max(result[i], ns);
+    }
   }
   return result;
 }
@@ -164,7 +177,7 @@ double trial_of(Bench& b, const Op& op, const Shape& shape, const Bound::Way& wa
   timed_call(b, op, kBound, shape);
   for (int i = 0; i < calls; ++i) b.team.times(b.team.rank())[i] = timed_call(b, op, kBound, shape);
   b.team.barrier();
-  return b.team.rank() == 0 ? median(slowest_of_each(b, calls)) : 0;
+  return b.team.rank() == 0 ? median(time_of_each(b, calls)) : 0;
 }
 
 // Finds the bound's best way by trial. Long fragments are bad where ranks take turns on a
@@ -194,8 +207,8 @@ void choose_way(Bench& b, const Op& op, const Shape& shape) {
 
 // ---- Rounds ----
 
-// One round: the contenders take turns, batch by batch. On rank 0, times[contender] gets the
-// slowest rank's time of every call.
+// One round: the contenders take turns, batch by batch. On rank 0, times[contender] gets the time
+// of every call.
 void run_round(Bench& b, const Op& op, const Shape& shape, const Row& row, std::vector<double> (&times)[kContenders]) {
   for (int batch = 0; batch < kBatches; ++batch) {
     for (int turn = 0; turn < kContenders; ++turn) {
@@ -208,11 +221,16 @@ void run_round(Bench& b, const Op& op, const Shape& shape, const Row& row, std::
       for (int i = 0; i < calls; ++i) mine[i] = timed_call(b, op, contender, shape);
       b.team.barrier();
       if (b.team.rank() == 0) {
-        for (double ns : slowest_of_each(b, calls)) times[contender].push_back(ns);
+        for (double ns : time_of_each(b, calls)) times[contender].push_back(ns);
       }
       b.team.barrier();
     }
   }
+}
+
+double time_of_round(const Bench& b, std::vector<double> calls) {
+  if (b.plan.method != Method::osu || calls.empty()) return median(std::move(calls));
+  return std::accumulate(calls.begin(), calls.end(), 0.0) / static_cast<double>(calls.size());
 }
 
 double mean_without_extremes(std::vector<double> rounds) {
@@ -288,13 +306,13 @@ Row measure(Bench& b, const Op& op, const Shape& shape, bool with_plain) {
     std::vector<double> times[kContenders];
     run_round(b, op, shape, row, times);
     for (int contender = 0; contender < kContenders; ++contender)
-      rounds[contender].push_back(median(std::move(times[contender])));
+      rounds[contender].push_back(time_of_round(b, std::move(times[contender])));
   }
   for (int contender = 0; contender < kContenders; ++contender)
     row.us[contender] = mean_without_extremes(rounds[contender]) / 1000;
   row.flag_ns = median(std::move(flags));
   if (b.last_path) {
-    timed_call(b, op, kOurs, shape);
+    run(b, op, kOurs, next_call(b, shape));
     row.path = b.last_path();
     b.team.barrier();
   }

@@ -11,12 +11,14 @@ namespace bench {
 
 // used: as imb, and each rank reads what it has received, too. live: always the same buffers. Each
 // rank writes what it sends before and reads what it has received after, as programs do.
-enum class Method { imb, warm, used, live };
+// osu: always the same buffers and root, after each call a barrier of the same MPI, and means of
+// the ranks' times, as the OSU benchmarks have it.
+enum class Method { imb, warm, used, live, osu };
 enum Contender { kOurs, kHost, kBound, kPlain, kContenders };
 
 struct Plan {
   Method method = Method::imb;
-  [[nodiscard]] bool same_buffers() const { return method == Method::warm || method == Method::live; }
+  [[nodiscard]] bool same_buffers() const { return method != Method::imb && method != Method::used; }
   [[nodiscard]] bool reads() const { return method == Method::used || method == Method::live; }
   int root_shift = 1;
   double spread = 0;

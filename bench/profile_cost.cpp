@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 
 #include "observe/call_profile.hpp"
 
@@ -32,12 +33,10 @@ double round_ns(observe::CallProfile& profile, std::uint32_t first) {
 }  // namespace
 
 int main() {
-  observe::CallProfile* const profile = observe::CallProfile::create(0);
-  if (profile == nullptr) return 1;
+  const auto profile = std::make_unique<observe::CallProfile>(0);
   (void)profile->add_communicator(1, 8, 0);
   double ns[kRounds];
   for (int i = 0; i < kRounds; ++i) ns[i] = round_ns(*profile, static_cast<std::uint32_t>(i) * kCalls);
   std::sort(ns, ns + kRounds);
   std::printf("%.1f ns a call, least %.1f\n", ns[kRounds / 2], ns[0]);
-  observe::CallProfile::destroy(profile);
 }

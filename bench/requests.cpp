@@ -5,8 +5,10 @@
 //   overlap   the program computes between the call and MPI_Wait, for as long as the slower of the
 //             two takes. `exposed` is what comes on top of computing. `tests` times on the way it
 //             calls MPI_Test
+//   many      K calls are under way, each on a communicator of its own or, persistent ones, on the
+//             same. From the first start to the return of MPI_Waitall
 //
-//   requests ROUNDS BYTES...       run by `stretto bench --suite nonblocking`
+//   requests ROUNDS [--under-way K]... BYTES...    run by `stretto bench --suite nonblocking`
 //
 // Rounds of both take turns. Times are the slowest rank's, and medians over rounds.
 #include <mpi.h>
@@ -15,6 +17,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <vector>
 
@@ -36,7 +39,15 @@ struct Functions {
   decltype(&MPI_Igather) igather;
   decltype(&MPI_Iscatter) iscatter;
   decltype(&MPI_Wait) wait;
+  decltype(&MPI_Waitall) waitall;
   decltype(&MPI_Test) test;
+#if MPI_VERSION >= 4
+  decltype(&MPI_Bcast_init) bcast_init;
+  decltype(&MPI_Allreduce_init) allreduce_init;
+  decltype(&MPI_Alltoall_init) alltoall_init;
+  decltype(&MPI_Startall) startall;
+  decltype(&MPI_Request_free) request_free;
+#endif
 };
 Functions g_functions[2];  // Stretto's, the MPI's
 const char* const kNames[] = {"ibarrier",  "ibcast",     "iallreduce", "iallgather",
@@ -56,7 +67,15 @@ void find_functions(Functions& f, void* handle, const char* prefix) {
   find(f.igather, "Igather");
   find(f.iscatter, "Iscatter");
   find(f.wait, "Wait");
+  find(f.waitall, "Waitall");
   find(f.test, "Test");
+#if MPI_VERSION >= 4
+  find(f.bcast_init, "Bcast_init");
+  find(f.allreduce_init, "Allreduce_init");
+  find(f.alltoall_init, "Alltoall_init");
+  find(f.startall, "Startall");
+  find(f.request_free, "Request_free");
+#endif
 }
 
 struct Work {
@@ -139,6 +158,102 @@ void measure(int op, int bytes, int rounds) {
   bench::print_result(about, latency, more);
 }
 
+// ---- Many calls under way ----
+
+constexpr int kManyBytes[] = {40'000, 200'000};
+enum Many { kBcast, kAllreduce, kAlltoall, kPersistentBcast, kPersistentAllreduce, kPersistentAlltoall };
+const char* const kManyNames[] = {"ibcast", "iallreduce", "ialltoall", "bcast_init", "allreduce_init", "alltoall_init"};
+constexpr int kManyOps = MPI_VERSION >= 4 ? 6 : 3;
+
+// The calls of one contender.
+struct UnderWay {
+  const Functions* f;
+  Many op;
+  int bytes;
+  std::vector<MPI_Comm> comms;
+  std::vector<std::vector<char>> send, receive;
+  std::vector<MPI_Request> requests;
+
+  [[nodiscard]] bool is_persistent() const { return op >= kPersistentBcast; }
+
+  UnderWay(const Functions& functions, Many what, int length, int count) : f(&functions), op(what), bytes(length) {
+    const std::size_t all = static_cast<std::size_t>(bytes) * static_cast<std::size_t>(g_size);
+    comms.assign(static_cast<std::size_t>(count), MPI_COMM_WORLD);
+    requests.assign(comms.size(), MPI_REQUEST_NULL);
+    send.assign(comms.size(), std::vector<char>(all, 1));
+    receive = send;
+    for (std::size_t c = 0; c < comms.size(); ++c) {
+      if (is_persistent()) {
+        prepare(c);
+        continue;
+      }
+      MPI_Comm_dup(MPI_COMM_WORLD, &comms[c]);
+      for (int i = 0; i < 3; ++i) MPI_Barrier(comms[c]);
+    }
+  }
+  ~UnderWay() {
+    for (std::size_t c = 0; c < comms.size(); ++c) is_persistent() ? release(c) : void(MPI_Comm_free(&comms[c]));
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+  void run() {
+    if (is_persistent()) {
+      start_all();
+    } else {
+      for (std::size_t c = 0; c < comms.size(); ++c) post(c);
+    }
+    f->waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+  }
+
+ private:
+  void post(std::size_t c) {
+    const int words = bytes / 8, root = static_cast<int>(c) % g_size;
+    const void* const from = send[c].data();
+    void* const to = receive[c].data();
+    switch (op) {
+      case kBcast: f->ibcast(to, bytes, MPI_CHAR, root, comms[c], &requests[c]); break;
+      case kAllreduce: f->iallreduce(from, to, words, MPI_LONG_LONG, MPI_SUM, comms[c], &requests[c]); break;
+      default: f->ialltoall(from, bytes, MPI_CHAR, to, bytes, MPI_CHAR, comms[c], &requests[c]); break;
+    }
+  }
+#if MPI_VERSION >= 4
+  void prepare(std::size_t c) {
+    const int words = bytes / 8, root = static_cast<int>(c) % g_size;
+    const MPI_Comm comm = comms[c];
+    const void* const from = send[c].data();
+    void* const to = receive[c].data();
+    MPI_Request* const request = &requests[c];
+    switch (op) {
+      case kPersistentBcast: f->bcast_init(to, bytes, MPI_CHAR, root, comm, MPI_INFO_NULL, request); break;
+      case kPersistentAllreduce:
+        f->allreduce_init(from, to, words, MPI_LONG_LONG, MPI_SUM, comm, MPI_INFO_NULL, request);
+        break;
+      default: f->alltoall_init(from, bytes, MPI_CHAR, to, bytes, MPI_CHAR, comm, MPI_INFO_NULL, request); break;
+    }
+  }
+  void start_all() { f->startall(static_cast<int>(requests.size()), requests.data()); }
+  void release(std::size_t c) { f->request_free(&requests[c]); }
+#else
+  void prepare(std::size_t) {}
+  void start_all() {}
+  void release(std::size_t) {}
+#endif
+};
+
+void measure_many(Many op, int bytes, int count, int rounds) {
+  UnderWay ours(g_functions[0], op, bytes, count), mpis(g_functions[1], op, bytes, count);
+  const auto time = [&](int which, int calls) {
+    return bench::time_of(calls, [&](int) { (which == 0 ? ours : mpis).run(); });
+  };
+  const int calls = bench::calls_of_a_round(200, time);
+  const auto seconds = bench::medians(rounds, calls, time);
+  if (g_rank != 0) return;
+  char about[80];
+  std::snprintf(about, sizeof about, "\"op\": \"%s\", \"bytes\": %d, \"under_way\": %d", kManyNames[op], bytes, count);
+  bench::print_result(about, seconds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,8 +265,18 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 5; ++i) MPI_Barrier(MPI_COMM_WORLD);
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 11;
   measure(0, 8, rounds);
+  std::vector<int> lengths, counts;
+  for (int i = 2; i < argc; ++i) {
+    const bool many = std::strcmp(argv[i], "--under-way") == 0 && i + 1 < argc;
+    many ? counts.push_back(std::atoi(argv[++i])) : lengths.push_back(std::atoi(argv[i]));
+  }
   for (int op = 1; op < static_cast<int>(std::size(kNames)); ++op) {
-    for (int i = 2; i < argc; ++i) measure(op, std::atoi(argv[i]), rounds);
+    for (const int bytes : lengths) measure(op, bytes, rounds);
+  }
+  for (int op = 0; op < kManyOps; ++op) {
+    for (const int bytes : kManyBytes) {
+      for (const int count : counts) measure_many(static_cast<Many>(op), bytes, count, rounds);
+    }
   }
   if (g_rank == 0) std::puts("{\"event\": \"done\"}");
   MPI_Finalize();

@@ -9,9 +9,12 @@ install(TARGETS ${_preloads} LIBRARY DESTINATION ${_native})
 if(TARGET stretto-pmix)
   install(TARGETS stretto-pmix LIBRARY DESTINATION ${_native})
 endif()
+if(TARGET stretto-spank)
+  install(TARGETS stretto-spank LIBRARY DESTINATION ${_native})
+endif()
 install(TARGETS stretto-kv LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS stretto-core-to-core stretto-kv-bench stretto-model stretto-probe stretto-top stretto-topology
-  stretto-verify RUNTIME DESTINATION ${_native})
+install(TARGETS stretto-core-to-core stretto-keeper stretto-kv-bench stretto-model stretto-probe stretto-top
+  stretto-topology stretto-verify RUNTIME DESTINATION ${_native})
 install(FILES include/stretto/kv.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/stretto)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -2,9 +2,9 @@
 # What needs a pmix.h to compile against: libstretto-pmix.so, and the exchange of libstretto-kv.so
 # with other nodes. They link to no PMIx. The client library is found at run time. The header is the same on all
 # machines, so a cross compiler takes this machine's.
-find_path(STRETTO_PMIX_INCLUDE pmix.h NO_DEFAULT_PATH
-  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include
-    /usr/lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu/pmix2/include)
+stretto_find_header(STRETTO_PMIX_INCLUDE pmix.h
+  /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include
+  /usr/lib/${CMAKE_HOST_SYSTEM_PROCESSOR}-linux-gnu/pmix2/include)
 if(STRETTO_PMIX_INCLUDE)
   set(_remote src/pmix/timed_call.cpp src/pmix/open_job.cpp src/pmix/remote_exchange.cpp)
   target_sources(stretto-kv PRIVATE ${_remote})

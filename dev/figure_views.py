@@ -189,9 +189,25 @@ def nonblocking_calls(doc: Doc) -> Lines:
             *(microseconds(r[f"{who}exposed{how}_us"]) for how in ("", "_with_tests") for who in ("", "mpi_")),
         ]
         for r in doc["results"]
+        if "under_way" not in r
     ]
     head = ("ranks", "", "bytes", "Stretto", "the MPI", "ratio", "exposed", "the MPI's", "with tests", "the MPI's")
     return [*table(head, rows), *geomean_lines(doc)]
+
+
+@view("stretto.nonblocking")
+def nonblocking_many(doc: Doc) -> Lines:
+    """Ratios by how many calls are under way at once."""
+    results = [r for r in doc["results"] if "under_way" in r]
+    counts = sorted({r["under_way"] for r in results})
+    ratios: dict[tuple[int, str, int], dict[int, float]] = {}
+    for r in results:
+        ratios.setdefault((r["np"], r["op"], r["bytes"]), {})[r["under_way"]] = r["ratio"]
+    rows = [
+        [str(np), f"MPI_{op.capitalize()}", size(length), *(f"{row[count]:.2f}" for count in counts)]
+        for (np, op, length), row in ratios.items()
+    ]
+    return table(("ranks", "", "bytes", *(f"{count} under way" for count in counts)), rows)
 
 
 @view("stretto.neighbors")

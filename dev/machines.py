@@ -1,7 +1,8 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../stretto" --script "build test" "$0" "$@"'
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes the machines of `stretto model node` (python/stretto/model/machines) from measured matrices.
 
-    python dev/machines.py FOLDER
+    dev/machines.py FOLDER
 
 FOLDER has matrices of latencies between cores, as core-to-core-latency writes them: one row a
 processor, nanoseconds one way, below the diagonal. Those used here are in its repository, under

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../stretto" --script "build test" "$0" "$@"'
 # SPDX-License-Identifier: BSD-3-Clause
 """The site: MkDocs over docs/ (mkdocs.yml).
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../stretto" --script "build test" "$0" "$@"'
 # SPDX-License-Identifier: BSD-3-Clause
 """Makes the binary wheel stretto-mpi: the tool, and all libraries and programs ready to run.
 

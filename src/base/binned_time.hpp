@@ -38,6 +38,8 @@ class BinnedTime {
   [[nodiscard]] std::uint64_t bin_ns() const { return std::uint64_t{1} << shift_; }
   [[nodiscard]] std::size_t used() const { return used_; }  // bins, the last of which is not empty
   [[nodiscard]] const Bin& bin(std::size_t i) const { return bins_[i]; }
+  // Whether a copy of another process's memory holds together.
+  [[nodiscard]] bool is_sound() const { return used_ <= kBins && shift_ >= 20 && shift_ < 64; }
 
  private:
   void fold() {

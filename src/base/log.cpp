@@ -120,4 +120,9 @@ void log_drain() {
   sys::nap_ns(kPassedOnNs);
 }
 
+void log_end_process() {
+  log_drain();
+  sys::end_by_abort();
+}
+
 }  // namespace stretto

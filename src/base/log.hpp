@@ -31,5 +31,8 @@ bool log_enabled(LogLevel level);
 // before. If standard error is a pipe or a socket, it waits until the launcher has taken the output
 // over, at most some 2 s. It then waits a moment more, so that the launcher passes the output on.
 void log_drain();
+// Ends this process, and with it the job, once its last messages are on their way. They stand
+// alone: no stack of Stretto's follows.
+[[noreturn]] void log_end_process();
 
 }  // namespace stretto

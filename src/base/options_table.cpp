@@ -64,7 +64,7 @@ consteval auto make_table() {
   for (int op = 0; op < kCollectives; ++op) table[at++] = collective(op);
   table[at++] = number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
                        "payload slots of a lane. With more slots a sender can run further ahead of its slowest reader. "
-                       "0: as many as fill the processor's L2 cache");
+                       "0: as many as twice the processor's L2 cache holds, at most 2 MiB");
   table[at++] = number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
                        "bytes of a payload slot. No fragment of a pipelined message is longer");
   table[at++] = number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
@@ -153,8 +153,8 @@ consteval auto make_table() {
   table[at++] = choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user|segv", 0,
                        "how buffers of calls that have returned early are guarded. auto: by kernel faults where the "
                        "system grants them, otherwise as user. user: by faults of this process, and by catching its "
-                       "system calls, which needs no privilege. segv: by SIGSEGV, and by catching system calls, in "
-                       "programs with one thread; it needs no userfaultfd");
+                       "system calls, which needs no privilege. segv: by SIGSEGV, and by catching system calls; it "
+                       "needs no userfaultfd. user and segv serve programs with one thread");
   table[at++] =
       choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
              "the last digits of sums and products of floating-point numbers, and the results of user-defined "
@@ -166,8 +166,11 @@ consteval auto make_table() {
       "whether Stretto serves nonblocking and persistent collectives (MPI_Ibcast, MPI_Bcast_init and the like). auto: "
       "where it was measured to be faster: beside MPICH, on one node, on communicators that make such calls. on: where "
       "it can. off: the MPI serves them. Off on one rank is off on all, else auto on one rank is auto on all");
-  OptionRow stats = local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
-                              "statistics at MPI_Finalize, on standard error or in a file"));
+  OptionRow stats =
+      local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
+                "statistics at MPI_Finalize, or of a job that was stopped, on standard error or in a file. "
+                "In the name of FILE %u is the user, %h the host, %d the date, %t the time, %j the "
+                "batch system's job and %s its step, %p the process of rank 0. Its folders are made"));
   stats.choices = "off|text|json";
   table[at++] = stats;
   table[at++] = local(row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,

@@ -97,6 +97,7 @@ class Agreement {
   bool judge_hellos();
   void settle();
   bool reserve_tiers();
+  void refuse_tiers(const char* why) const;
   void find_tiers();
   void make_teams(coll_shm::Tiers& tiers, int first);
   template <class OffsetIn>

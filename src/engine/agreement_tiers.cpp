@@ -4,9 +4,15 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/demands.hpp"
 #include "engine/agreement.hpp"
 
 namespace stretto::engine {
+
+void Agreement::refuse_tiers(const char* why) const {
+  const bool asks = mine_.collectives != 0 && bootstrap_.size >= process_.settings.tiers_from_ranks;
+  if (asks) demand_refused(Option::tiers, bootstrap_.size, why);
+}
 
 // All members find the same groups, or none. With fewer processors than ranks a call takes as long
 // as its ranks wait for their turns, and tiers take more turns. Without memory for so few words a
@@ -15,7 +21,9 @@ void Agreement::find_tiers() {
   Array<topo::Binding> bindings;
   int most_members = topo::Tier::kMostRanks;
   for (int r = 0; r < bootstrap_.size; ++r) {
-    if (all_[r].blocks.tiers[0] == 0 || (comm_->crowded && all_[r].tiers_wanted == 0)) return;
+    if (all_[r].blocks.tiers[0] == 0) return refuse_tiers("a rank has another value, or no memory for tiers");
+    if (comm_->crowded && all_[r].tiers_wanted == 0)
+      return refuse_tiers("fewer processors than ranks, and a rank does not ask for tiers there");
     most_members = std::min(most_members, all_[r].tier_members);
     bindings.push(all_[r].binding);
   }

@@ -39,6 +39,7 @@ const select::ShmRules& comm_rules(const Comm& comm) { return comm.rules; }
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
 void comm_set_neighborhood(Comm& comm, const Neighborhood& neighborhood) { comm.neighborhood = &neighborhood; }
 bool comm_is_crowded(const Comm& comm) { return comm.crowded; }
+std::uint64_t comm_generation(const Comm& comm) { return comm.team->generation(); }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
 int comm_size(const Comm& comm) { return comm.team->size(); }
 

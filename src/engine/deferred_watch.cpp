@@ -64,8 +64,7 @@ void tell(const DeferredCall& call, std::uint64_t seconds, const topo::Hosts* ho
            "STRETTO_TIMEOUT: data of MPI_%s, which has returned early, have not come for %llu s, and this rank waits "
            "for them: this process ends, and with it the job",
            call.name, ull{seconds});
-  log_drain();
-  std::abort();
+  log_end_process();
 }
 
 }  // namespace

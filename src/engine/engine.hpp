@@ -27,6 +27,7 @@ class ShmRules;
 }
 namespace stretto::shm {
 struct DeferredNotes;
+struct HostCalls;
 struct Modules;
 struct SourceLine;
 }  // namespace stretto::shm
@@ -45,8 +46,8 @@ using stretto::Bootstrap;
 struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;
-  unsigned every = 1;                              // poke at every n-th step of a wait: some hosts take 1 us for a poke
-  const std::atomic<bool>* has_windows = nullptr;  // whether the program has made a window (shm/wait.hpp)
+  unsigned every = 1;                             // poke at every n-th step of a wait: some hosts take 1 us for a poke
+  const std::atomic<int>* has_windows = nullptr;  // how many windows the program has (shm/wait.hpp)
 };
 
 // From which line of source calls come (shm/call_sites.hpp).
@@ -73,6 +74,8 @@ void process_set_concurrent(Process& process, bool concurrent);
 // Communicators that are made from now on may make calls that the program does not wait for
 // (Scheduler::stay_apart).
 void process_want_lanes_apart(Process& process);
+// How many calls found no lane free, so that their long messages went in records (shm/lane.hpp).
+std::uint64_t process_calls_without_lane(const Process& process);
 
 // Counts of this process's calls by collective, which observers read. They move when the first
 // communicator is made, so the caller must ask again then.
@@ -90,6 +93,17 @@ void process_note_end(Process& process, std::uint64_t note);
 // Where this process says which data are under way. Null: it has no memory for it. The watchdog
 // calls hosts by these names; they stay.
 shm::DeferredNotes* process_deferred(Process& process, const topo::Hosts& hosts);
+
+// With a watchdog: where a process of this job has its segment. Peers on the same host then see it
+// before they agree on any communicator. Zeros: it has none.
+struct ProcessAddress {
+  std::uint64_t host = 0, pid_namespace = 0, identity = 0;
+  std::int64_t pid = 0, descriptor = -1;
+};
+ProcessAddress process_address(Process& process);
+void process_meet(Process& process, const ProcessAddress& peer);
+// Where this process notes calls that the host serves. Null: there is no watchdog, or no memory.
+shm::HostCalls* process_host_calls(Process& process);
 
 inline constexpr char kOnSeveralNodes[] = "members are on different nodes";
 // Why members of a communicator decline together: the reason of the lowest declining rank, as a
@@ -121,6 +135,8 @@ void comm_keep_order(Comm& comm);
 void comm_set_neighborhood(Comm& comm, const Neighborhood& neighborhood);
 // Whether there are fewer processors than ranks that may run. The same on all members.
 bool comm_is_crowded(const Comm& comm);
+// A number that its members have in common, and no other communicator has.
+std::uint64_t comm_generation(const Comm& comm);
 int comm_rank(const Comm& comm);
 int comm_size(const Comm& comm);
 

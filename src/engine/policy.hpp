@@ -25,8 +25,8 @@ inline Tuning::Fragments fragments_of(std::uint32_t bytes) {
 inline unsigned slots_of(const Settings& settings) {
   if (settings.slots != 0) return static_cast<unsigned>(settings.slots);
   const std::size_t l2 = sys::l2_bytes();
-  const std::size_t lane = l2 == 0 ? kTuning.lane_unknown : std::clamp(l2, kTuning.lane_least, kTuning.lane_most);
-  const std::size_t room = settings.segment_bytes / 4 / shm::Lanes::kLanes;
+  const std::size_t lane = l2 == 0 ? kTuning.lane_unknown : std::clamp(2 * l2, kTuning.lane_least, kTuning.lane_most);
+  const std::size_t room = settings.segment_bytes / 4 / (shm::Lanes::kLongLanes + shm::Team::kLanesApart);
   return static_cast<unsigned>(std::max<std::size_t>(std::min(lane, room) / settings.slot_bytes, 8));
 }
 

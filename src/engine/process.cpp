@@ -223,6 +223,7 @@ Process* process_create(const Settings& settings, const HostProgress& progress, 
 }
 
 void process_want_lanes_apart(Process& process) { process.lanes.want_apart(); }
+std::uint64_t process_calls_without_lane(const Process& process) { return process.lanes.refused(); }
 
 void process_set_concurrent(Process& process, bool concurrent) {
   process.lanes.set_concurrent(concurrent);
@@ -280,6 +281,36 @@ void process_note_end(Process& process, std::uint64_t note) {
   if (note != 0) process.journal.end(note, shm::Progress::ended);
 }
 
+ProcessAddress process_address(Process& process) {
+  const Locked locked(process);
+  if (!has_segment(process)) return {};
+  const SystemFacts& facts = system_facts(process);
+  return {facts.host, facts.pid_namespace, process.segment.identity(), facts.pid, process.segment.descriptor()};
+}
+
+void process_meet(Process& process, const ProcessAddress& peer) {
+  const Locked locked(process);
+  const SystemFacts& facts = system_facts(process);
+  const bool is_near = peer.identity != 0 && peer.host == facts.host && peer.pid_namespace == facts.pid_namespace;
+  if (is_near && peer.pid != facts.pid) (void)process.neighbours.push({peer, {}, false});
+}
+
+// The other process may have ended, and another one may have its number: its segment is another.
+const shm::Attachment* Neighbour::attach() {
+  if (tried) return seen.base != nullptr ? &seen : nullptr;
+  tried = true;
+  int fd = -1;
+  const int pid = static_cast<int>(address.pid);
+  if (sys::peer_descriptor_open(pid, static_cast<int>(address.descriptor), &fd) != 0) return nullptr;
+  if (shm::attachment_map(fd, sys::memory_file_bytes(fd), address.identity, &seen) != Status::ok) return nullptr;
+  seen.started = sys::start_time(pid);
+  return &seen;
+}
+
+shm::HostCalls* process_host_calls(Process& process) {
+  return process.settings.watchdog_seconds != 0 && has_segment(process) ? &process.segment.host_calls() : nullptr;
+}
+
 shm::DeferredNotes* process_deferred(Process& process, const topo::Hosts& hosts) {
   const Locked locked(process);
   process.hosts = &hosts;
@@ -295,6 +326,9 @@ void process_destroy(Process* process) {
   }
   for (std::size_t i = 0; i < process->attachments.count; ++i) shm::attachment_unmap(&process->attachments.entries[i]);
   std::free(process->attachments.entries);
+  for (Neighbour& each : process->neighbours) {
+    if (each.seen.base != nullptr) shm::attachment_unmap(&each.seen);
+  }
   process->segment.retire();
   process->segment.destroy();
   process->~Process();

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/array.hpp"
 #include "coll/shm/selection.hpp"
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
@@ -74,6 +75,16 @@ struct Attachments {
   void drop_unused();
 };
 
+// A process of this job on this host, which the watchdog can look at before a communicator has it.
+struct Neighbour {
+  ProcessAddress address;
+  shm::Attachment seen;
+  bool tried = false;
+
+  // Null: it cannot be seen.
+  const shm::Attachment* attach();
+};
+
 // What the operating system says of this process.
 struct SystemFacts {
   std::uint64_t host = 0, pid_namespace = 0;
@@ -109,6 +120,7 @@ struct Process {
   shm::Lanes lanes;
   sys::SharedCache l3;  // set with the segment, if streaming depends on it
   Attachments attachments;
+  Array<Neighbour> neighbours;
   Meetings meetings;
   SystemFacts facts;
   shm::Journal journal;                 // writes its notes without the lock
@@ -133,6 +145,16 @@ class Locked {
  private:
   Process& process_;
 };
+
+// Visits the segments of the peers that this process can see. The caller holds the lock.
+template <class Visit>
+void each_peer(Process& process, const Visit& visit) {
+  for (std::size_t i = 0; i < process.attachments.count; ++i) visit(process.attachments.entries[i]);
+  for (Neighbour& each : process.neighbours) {
+    if (process.attachments.find(each.address.identity) != nullptr) continue;
+    if (const shm::Attachment* const seen = each.attach()) visit(*seen);
+  }
+}
 
 // Asked without the lock: another thread may be making the segment.
 inline bool has_segment(const Process& process) { return process.has_segment.load(std::memory_order_acquire); }

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/demands.hpp"
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "engine/explain.hpp"
@@ -150,6 +151,7 @@ void Scheduler::open_connections() {
   const Opened opened = stack_.connect(opening_);
   selector_.connect(opened == Opened::yes && opening_.has_all());
   if (opened == Opened::yes) policy_.poke = poke_;  // as in join
+  if (opened == Opened::unable) demand_refused(Option::sockets, size(), "members cannot connect");
   if (!explains_) return;
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
   const transport::TcpTransport::Measured& measured = stack_.measured();

@@ -11,6 +11,7 @@
 #include "engine/explain.hpp"
 #include "engine/process.hpp"
 #include "engine/ranks.hpp"
+#include "engine/whereabouts.hpp"
 #include "observe/observer.hpp"
 #include "shm/call_check.hpp"
 #include "sys/sys.hpp"
@@ -20,25 +21,8 @@ namespace stretto::engine {
 
 namespace {
 
+using ull = unsigned long long;
 using Site = shm::CallSite;
-
-constexpr int kLastCalls = 5;  // how many calls are told of each missing rank
-
-// What a member's journal says of one communicator.
-struct Trace {
-  shm::NoteCopy here{};              // its latest call there; number 0: none, or its note is overwritten
-  shm::NoteCopy last[kLastCalls]{};  // its latest calls anywhere, the latest first
-};
-
-void keep_latest(Trace& trace, const shm::NoteCopy& note) {
-  shm::NoteCopy carried = note;
-  for (shm::NoteCopy& place : trace.last) {
-    if (carried.number <= place.number) continue;
-    const shm::NoteCopy older = place;
-    place = carried;
-    carried = older;
-  }
-}
 
 // After many calls on other communicators, only a member's progress line still says the
 // number of its latest call here. It does not say which collective this was, unless it is
@@ -54,22 +38,9 @@ const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
   return rank == comm.team->rank() ? process.journal.notes() : comm.team->peer(rank).notes();
 }
 
-Site site_of(const shm::Note* notes, const shm::NoteCopy& note) {
-  static constexpr shm::CallSites kNone{};
-  return {notes != nullptr ? shm::Segment::call_sites_beside(notes) : kNone, note.number, note.caller};
-}
-
 Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::NoteCopy& stalled) {
-  const bool own = rank == comm.team->rank();
-  const shm::Note* const notes = notes_of(process, comm, rank);
-  Trace trace;
-  for (unsigned i = 0; i < shm::kNotes; ++i) {
-    shm::NoteCopy note;
-    if (!note_read(notes[i], &note)) continue;
-    if (note.generation == stalled.generation && note.call > trace.here.call) trace.here = note;
-    keep_latest(trace, note);
-  }
-  if (!own) keep_standing(trace, where(*comm.team, rank), stalled.call);
+  Trace trace(notes_of(process, comm, rank), stalled.generation);
+  if (rank != comm.team->rank()) keep_standing(trace, where(*comm.team, rank), stalled.call);
   return trace;
 }
 
@@ -78,35 +49,26 @@ Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::No
 void tell_distance(const Comm& comm, int rank, const Trace& trace, const shm::NoteCopy& stalled) {
   const std::uint64_t ahead = (stalled.call >> 8) - (trace.here.call >> 8);
   if (ahead < 2 || !runs_ahead(static_cast<Collective>(stalled.call & 0xff))) return;
-  char where[64] = "outside collectives";
-  for (const shm::NoteCopy& note : trace.last) {
-    if (note.number == 0 || !note.open()) continue;
-    std::snprintf(where, sizeof where, "in %s%s", CallName(note.call).text,
-                  note.generation == stalled.generation ? "" : " on another communicator");
-    break;
+  log_line(LogLevel::warn, "watchdog: rank %d is %llu calls ahead of rank %d", comm.team->rank(), ull{ahead}, rank);
+}
+
+// Where the rank is, in one sentence. Its latest call on this communicator follows, if it has made
+// others since.
+void tell_state(int rank, const shm::Peer& member, const Trace& trace, std::uint64_t generation) {
+  char here[96] = "";
+  if (trace.here.call >> 8 != 0 && (trace.here.number == 0 || trace.here.number != trace.now.number)) {
+    const bool noted = trace.here.number != 0;
+    std::snprintf(here, sizeof here, "; its last call here is number %llu%s%s", ull{trace.here.call >> 8},
+                  noted ? ", " : "", noted ? CallName(trace.here.call).text : "");
   }
-  log_line(LogLevel::warn, "watchdog: rank %d is %llu calls ahead of rank %d, which is %s", comm.team->rank(),
-           static_cast<unsigned long long>(ahead), rank, where);
+  const int pid = member.pid();
+  const StateWords state(member.notes(), trace.now, generation, pid, life_of(pid, member.started));
+  log_line(LogLevel::warn, "watchdog: rank %d %s%s", rank, state.text, here);
 }
 
 void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t generation) {
   const shm::Peer& member = comm.team->peer(rank);
-  const int pid = member.pid();
-  const char* const alive = member.started == 0                      ? "out of sight"
-                            : sys::process_gone(pid, member.started) ? "gone"
-                                                                     : "alive";
-  const char* const state = trace.here.open() ? "still open" : "ended";
-  if (trace.here.call >> 8 == 0) {
-    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s) has made no call on this communicator yet", rank, pid,
-             alive);
-  } else {
-    const CallName name(trace.here.call);
-    const bool noted = trace.here.number != 0;
-    const Site site = site_of(member.notes(), trace.here);
-    log_line(LogLevel::warn, "watchdog: rank %d (process %d, %s): its last call here is number %llu, %s%s%s%s%s", rank,
-             pid, alive, static_cast<unsigned long long>(trace.here.call >> 8), noted ? name.text : "",
-             noted ? ", " : "", state, site.text[0] != 0 ? ", at " : "", site.text);
-  }
+  tell_state(rank, member, trace, generation);
   if (member.segment != nullptr) {
     const DeferredWords waits(shm::Segment::deferred_beside(member.notes()));
     if (waits.text[0] != 0) log_line(LogLevel::warn, "watchdog: rank %d %s", rank, waits.text);
@@ -116,29 +78,8 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank,
              MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
   }
-  char text[900];
-  int length = 0;
-  for (const shm::NoteCopy& note : trace.last) {
-    if (note.number == 0 || length > 400) break;
-    const std::size_t room = sizeof text - static_cast<std::size_t>(length);
-    const char* const comma = length == 0 ? "" : "; ";
-    char open[sizeof Site::text + 16] = "";
-    const Site site = site_of(member.notes(), note);
-    const bool is_told = trace.here.number == note.number || site.text[0] == 0;
-    if (note.open()) std::snprintf(open, sizeof open, " (open%s%s)", is_told ? "" : ", at ", is_told ? "" : site.text);
-    if (note.generation == shm::kInAgreement) {
-      length += std::snprintf(text + length, room, "%san agreement on a communicator in %s%s", comma,
-                              CallName(note.call).text, open);
-    } else if (shm::is_elsewhere(note)) {
-      length += std::snprintf(text + length, room, "%s%s by %s%s", comma, CallName(note.call).text,
-                              note.generation == shm::kByHost ? "the MPI" : "schedule", open);
-    } else {
-      length += std::snprintf(text + length, room, "%s%s %llu%s%s", comma, CallName(note.call).text,
-                              static_cast<unsigned long long>(note.call >> 8),
-                              note.generation == generation ? "" : " on another communicator", open);
-    }
-  }
-  if (length != 0) log_line(LogLevel::warn, "watchdog: rank %d, latest first: %s", rank, text);
+  const HistoryWords history(member.notes(), trace, generation);
+  if (history.text[0] != 0) log_line(LogLevel::warn, "watchdog: rank %d, latest first: %s", rank, history.text);
 }
 
 // The places of those that wait, each with its ranks.
@@ -165,10 +106,12 @@ void tell_places(const Process& process, const Comm& comm, const shm::NoteCopy& 
   }
 }
 
-// The lowest rank of those that wait in the same call speaks for all of them.
-void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled, std::uint64_t seconds) {
+// The lowest rank of those that wait in the same call speaks for all of them, the lowest one of a
+// cycle for the cycle.
+void tell(Process& process, const Comm& comm, const shm::NoteCopy& stalled, std::uint64_t seconds) {
   shm::Team& team = *comm.team;
   const std::uint64_t number = stalled.call >> 8;
+  const CycleTold cycle(process, standing_of(process));
   Ranks waiting, missing, through, elsewhere;
   for (int r = 0; r < team.size(); ++r) {
     const shm::NoteCopy here = trace_of(process, comm, r, stalled).here;
@@ -186,8 +129,8 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
   log_line(LogLevel::warn,
            "watchdog: %s has not ended for %llu s: call %llu on a communicator of %d ranks; waiting: %s; missing: %s; "
            "through: %s",
-           CallWords(stalled.call, stalled.descriptor).text, static_cast<unsigned long long>(seconds),
-           static_cast<unsigned long long>(number), team.size(), waiting.text(), missing.text(), through.text());
+           CallWords(stalled.call, stalled.descriptor).text, ull{seconds}, ull{number}, team.size(), waiting.text(),
+           missing.text(), through.text());
   tell_places(process, comm, stalled);
   for (int r = 0; r < team.size(); ++r) {
     const Trace trace = trace_of(process, comm, r, stalled);
@@ -203,40 +146,39 @@ void tell(const Process& process, const Comm& comm, const shm::NoteCopy& stalled
   }
 }
 
-// Whether a process is in an agreement, on any communicator.
-bool is_agreeing(const shm::Note* notes) {
-  shm::NoteCopy note;
-  for (unsigned i = 0; i < shm::kNotes; ++i) {
-    if (note_read(notes[i], &note) && note.open() && note.generation == shm::kInAgreement) return true;
+// Where the other ranks are that this process knows, other than in a call like `own`. It does not
+// know which of them are members of this communicator.
+void tell_others(Process& process, const shm::NoteCopy& own) {
+  constexpr int kMostOthers = 4;  // the log takes ten lines a second
+  int told = 0;
+  for (const observe::Stand& other : standing_of(process)) {
+    if (told == kMostOthers || other.left || other.rank == static_cast<int>(process.settings.job_rank)) continue;
+    const shm::NoteCopy& now = other.collective;
+    const bool waits_too = now.open() && now.generation == own.generation && (now.call & 0xff) == (own.call & 0xff);
+    if (waits_too && !other.gone) continue;
+    const StateWords state(other.notes(), now, 0, other.pid, other.gone ? Life::gone : Life::alive);
+    log_line(LogLevel::warn, "watchdog: rank %d of the job %s", other.rank, state.text);
+    ++told;
   }
-  return false;
 }
 
 // This rank cannot say for certain which members have not come to the agreement.
-// Before an agreement a process knows only the peers of other communicators, and not
-// which of them are members.
-void tell_agreement(const Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
+void tell_agreement(Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
   const Site site = site_of(process.journal.notes(), note);
   log_line(LogLevel::warn,
            "watchdog: on communicator %llu, of %llu ranks, this rank waits in %s for the other members to agree on "
            "what serves it, for %llu s%s%s; "
            "a rank that says nothing of it has not come",
-           static_cast<unsigned long long>(note.call >> 8), static_cast<unsigned long long>(note.descriptor.bytes),
-           CallName(note.call).text, static_cast<unsigned long long>(seconds), site.text[0] != 0 ? ", at " : "",
-           site.text);
-  for (std::size_t i = 0; i < process.attachments.count; ++i) {
-    const shm::Attachment& peer = process.attachments.entries[i];
-    observe::Observer look;
-    shm::NoteCopy latest;
-    const std::size_t bytes = peer.bytes != 0 ? peer.bytes : process.segment.bytes();
-    if (look.view(peer.base, bytes) != observe::Attached::ok || look.left()) continue;
-    const auto* const notes = reinterpret_cast<const shm::Note*>(peer.base + shm::Segment::kNotesOffset);
-    if (is_agreeing(notes) || !look.latest(&latest)) continue;
-    const Site peer_site = site_of(notes, latest);
-    log_line(LogLevel::warn, "watchdog: rank %llu of the job is in no agreement: its last call is %s, %s%s%s",
-             static_cast<unsigned long long>(look.process_info().rank), CallName(latest.call).text,
-             latest.open() ? "still open" : "ended", peer_site.text[0] != 0 ? ", at " : "", peer_site.text);
-  }
+           ull{note.call >> 8}, ull{note.descriptor.bytes}, CallName(note.call).text, ull{seconds},
+           site.text[0] != 0 ? ", at " : "", site.text);
+  tell_others(process, note);
+}
+
+void tell_host(Process& process, const shm::NoteCopy& note, std::uint64_t seconds) {
+  const Site site = site_of(process.journal.notes(), note);
+  log_line(LogLevel::warn, "watchdog: %s, which is left to the MPI, has not ended for %llu s%s%s",
+           CallName(note.call).text, ull{seconds}, site.text[0] != 0 ? ", at " : "", site.text);
+  tell_others(process, note);
 }
 
 const Comm* find_comm(const Process& process, std::uint64_t generation) {
@@ -250,9 +192,8 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
 // uses a signal, because every launcher takes that for a crash.
 [[noreturn]] void end_process(const shm::NoteCopy& note, std::uint64_t seconds) {
   log_line(LogLevel::error, "STRETTO_TIMEOUT: %s has not ended for %llu s: this process ends, and with it the job",
-           CallName(note.call).text, static_cast<unsigned long long>(seconds));
-  log_drain();
-  std::abort();
+           CallName(note.call).text, ull{seconds});
+  log_end_process();
 }
 
 }  // namespace
@@ -260,16 +201,13 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
 void Watchdog::explain(const shm::NoteCopy& note, std::uint64_t seconds) {
   if (const Comm* const comm = find_comm(*process_, note.generation)) return tell(*process_, *comm, note, seconds);
   if (note.generation == shm::kInAgreement) return tell_agreement(*process_, note, seconds);
-  if (note.generation != shm::kByHost) return;
-  const Site site = site_of(process_->journal.notes(), note);
-  log_line(LogLevel::warn, "watchdog: %s, which is left to the MPI, has not ended for %llu s%s%s",
-           CallName(note.call).text, static_cast<unsigned long long>(seconds), site.text[0] != 0 ? ", at " : "",
-           site.text);
+  if (note.generation == shm::kByHost) tell_host(*process_, note, seconds);
 }
 
 void Watchdog::look(std::uint64_t now_ns) {
   const Locked locked(*process_);
   const shm::Note* const notes = process_->journal.notes();
+  bool stuck = false;
   for (unsigned i = 0; notes && i < shm::kNotes; ++i) {
     shm::NoteCopy note;
     Watched& watched = watched_[i];
@@ -280,12 +218,15 @@ void Watchdog::look(std::uint64_t now_ns) {
     if (watched.number != note.number) watched = {note.number, now_ns, false};
     const std::uint64_t age_ns = now_ns - watched.since_ns;
     const std::uint64_t seconds = age_ns / 1'000'000'000;
+    stuck = stuck || age_ns >= limit_ns_;
     if (!watched.told && age_ns >= limit_ns_) {
       watched.told = true;
       explain(note, seconds);
     }
     if (timeout_ns_ != 0 && age_ns >= timeout_ns_) end_process(note, seconds);
   }
+  if (notes) stuck = host_calls_.look(*process_, limit_ns_, now_ns) || stuck;
+  if (notes) stacks_.look(*process_, stuck);
   if (notes) deferred_.look(process_->segment.deferred(), {limit_ns_, timeout_ns_}, process_->hosts, now_ns);
 }
 
@@ -314,6 +255,7 @@ void* Watchdog::main(void* self) {
 void Watchdog::start(Process& process) {
   if (process.settings.watchdog_seconds == 0) return;
   process_ = &process;
+  stacks_.start();
   limit_ns_ = std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
   timeout_ns_ = std::uint64_t{process.settings.timeout_seconds} * 1'000'000'000;
   pthread_condattr_t attributes;  // for a clock that nobody can set

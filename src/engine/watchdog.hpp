@@ -13,6 +13,8 @@
 #include <cstdint>
 
 #include "engine/deferred_watch.hpp"
+#include "engine/host_call_watch.hpp"
+#include "engine/stack_watch.hpp"
 #include "shm/journal.hpp"
 
 namespace stretto::engine {
@@ -50,6 +52,8 @@ class Watchdog {
   pthread_cond_t wake_{};  // made by start()
   Watched watched_[shm::kNotes];
   DeferredWatch deferred_;
+  HostCallWatch host_calls_;
+  StackWatch stacks_;
 };
 
 }  // namespace stretto::engine

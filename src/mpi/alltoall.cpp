@@ -8,6 +8,11 @@
 namespace stretto::mpi {
 namespace {
 
+// Whether one array says how much is sent and how much is received, and there are data.
+bool have_same_counts(Arguments& arguments, Array give, Array take, const Extents& taken) {
+  return give.data == take.data && !all_empty(arguments, taken);
+}
+
 template <class Route>
 bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* send, const Extents& give,
                     Handle send_type, const void* receive, const Extents& take, Handle receive_type) {
@@ -39,6 +44,8 @@ bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send
     Arguments arguments;
     const Extents give = send == MPI_IN_PLACE ? Extents{} : regular(arguments, send_count, state.size);
     const Extents take = regular(arguments, receive_count, state.size);
+    judge_alias(arguments, state, send, receive,
+                send_count == receive_count && send_type == receive_type && send_count != 0);
     return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
   });
 }
@@ -52,6 +59,9 @@ bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displ
     Arguments arguments;
     const Extents give = send == MPI_IN_PLACE ? Extents{} : irregular(arguments, send_counts, send_displs, state.size);
     const Extents take = irregular(arguments, receive_counts, receive_displs, state.size);
+    judge_alias(
+        arguments, state, send, receive,
+        send == receive && send_type == receive_type && have_same_counts(arguments, send_counts, receive_counts, take));
     return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
   });
 }
@@ -64,6 +74,10 @@ bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displ
     const State& state = *call.state;
     Arguments arguments;
     const bool in_place = send == MPI_IN_PLACE;
+    if (send == receive && send_types == receive_types) [[unlikely]] {
+      const Extents take = irregular(arguments, receive_counts, receive_displs, state.size);
+      judge_alias(arguments, state, send, receive, have_same_counts(arguments, send_counts, receive_counts, take));
+    }
     auto&& source = typed_data_of(route, 0);
     auto&& target = typed_data_of(route, 1);
     const Blocks to = target.blocks(arguments, state, state.size, receive,

@@ -26,11 +26,6 @@ constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // guards the lis
 // The linker's names of the files in the list. They tell whether a file is still the same.
 constinit char g_names[shm::Modules::kMost][shm::Module::kPathBytes] = {};
 
-const char* base_name(const char* path) {
-  const char* const slash = std::strrchr(path, '/');
-  return slash != nullptr ? slash + 1 : path;
-}
-
 // The linker's name of the program is empty.
 void full_path(const char* name, char (&path)[kPathBytes]) {
   if (*name == 0) {

@@ -7,11 +7,18 @@
 namespace stretto::mpi {
 
 constinit bool g_timed = false;
-constinit std::atomic<bool> g_windows{false};
+constinit std::atomic<int> g_windows{0};
 
 namespace {
 
 // ---- Gather, scatter and allgather, for both forms ----
+
+// This rank's block of the others' buffer is its own data.
+void judge_own_block(Arguments& arguments, const State& state, const Region& own, Handle type, const Blocks& blocks,
+                     Handle type_of_blocks) {
+  const Region block = blocks.at(state.rank);
+  judge_alias(arguments, state, own.base, block.base, type == type_of_blocks && own.count != 0 && block.count != 0);
+}
 
 template <class Route>
 bool serve_gather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
@@ -28,6 +35,7 @@ bool serve_gather(Route route, Call& call, Arguments& arguments, const void* sen
     to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   }
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
+  if (is_root) judge_own_block(arguments, state, from, send_type, to, receive_type);
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     const std::uint64_t own = is_root && in_place ? to.at(root).bytes() : from.bytes();
     if (Overlap* const overlap = overlap_of(route, call, own * static_cast<std::uint64_t>(state.size)))
@@ -51,6 +59,7 @@ bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* se
   if (!in_place) {
     target.watch(call);
     to = target.region(arguments, state, receive, receive_count, receive_type, Staged::write);
+    if (is_root) judge_own_block(arguments, state, to, receive_type, from, send_type);
   }
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     const std::uint64_t own = is_root ? from.at(root).bytes() : to.bytes();
@@ -71,6 +80,7 @@ bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* 
   target.watch(call);
   const Blocks to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
+  judge_own_block(arguments, state, from, send_type, to, receive_type);
   return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
     std::uint64_t bytes = 0;
     for (int r = 0; r < state.size && std::is_same_v<decltype(route), BySchedule>; ++r) bytes += to.at(r).bytes();
@@ -180,7 +190,8 @@ bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle se
   });
 }
 
-void window_made() { g_windows.store(true, std::memory_order_relaxed); }
+void window_made() { g_windows.fetch_add(1, std::memory_order_relaxed); }
+void window_gone() { g_windows.fetch_sub(1, std::memory_order_relaxed); }
 
 int host_done(Call& call, int code) {
   if (call.snapshot != nullptr) return check_end(call, code);

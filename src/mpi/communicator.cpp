@@ -54,8 +54,7 @@ void unlink(State* state) {
   if (*link == state) *link = state->next;
 }
 
-int on_delete(MPI_Comm, int, void* value, void*) {
-  auto* const state = static_cast<State*>(value);
+void end(State* state) {
   {
     const Locked locked(g_lock);
     unlink(state);
@@ -68,14 +67,25 @@ int on_delete(MPI_Comm, int, void* value, void*) {
   neighborhood_free(state->neighborhood);
   std::free(state);
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) process_leave();
+}
+
+int on_delete(MPI_Comm, int, void* value, void*) {
+  end(static_cast<State*>(value));
   return MPI_SUCCESS;
 }
 
 // Each communicator has its own keyval, which is marked for deletion at once and lives as long
 // as the attribute. So nothing must be kept over the end of a session, after which an old
 // keyval would be an error.
+//
+// Without MPI_Init there is none, and the wrappers of MPI_Comm_free and MPI_Comm_disconnect end the
+// state. MPICH keeps something for good for each first use of a kind of objects in an epoch of
+// sessions, and fails after some 250 such uses. A program may have many epochs.
 bool attach_attribute(MPI_Comm comm, State* state) {
-  int keyval = MPI_KEYVAL_INVALID;
+  int keyval = MPI_KEYVAL_INVALID, initialized = 0;
+  host().Initialized(&initialized);
+  if (!initialized) return true;
+  state->has_attribute = true;
   if (host().Comm_create_keyval(never_copy, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
   const int code = host().Comm_set_attr(comm, keyval, state);
   host().Comm_free_keyval(&keyval);
@@ -150,8 +160,34 @@ bool communicator_lives(MPI_Comm comm, std::uint64_t serial) {
   return state != nullptr && state->serial == serial;
 }
 
-void communicator_forget(MPI_Comm comm) {
-  if (find(comm) != nullptr) g_epoch.fetch_add(1, std::memory_order_relaxed);
+MPI_Comm communicator_or_self(MPI_Comm comm, std::uint64_t serial) {
+  if (communicator_lives(comm, serial)) return comm;
+  return world().agreed ? host().constants.comm_self : host().constants.comm_null;
+}
+
+MPI_Comm communicator_to_pack(MPI_Comm comm, std::uint64_t serial) {
+  MPI_Comm found = communicator_or_self(comm, serial);
+  if (found != host().constants.comm_null) return found;
+  communicators_each([](void* place, const State& state) { *static_cast<MPI_Comm*>(place) = state.handle; }, &found);
+  return found;
+}
+
+void communicator_being_freed(MPI_Comm comm) {
+  State* const state = find(comm);
+  if (state == nullptr) return;
+  g_epoch.fetch_add(1, std::memory_order_relaxed);
+  const Inside inside;
+  if (!state->has_attribute) end(state);
+}
+
+std::uint64_t communicator_serial(MPI_Comm comm) {
+  const State* const state = find(comm);
+  return state != nullptr ? state->serial : 0;
+}
+
+std::uint64_t communicator_generation(MPI_Comm comm) {
+  const State* const state = find(comm);
+  return state != nullptr && state->engine != nullptr ? engine::comm_generation(*state->engine) : 0;
 }
 
 void communicators_stop() {

@@ -14,13 +14,14 @@
 //               compares. Handle values are reused. Every deletion advances a global epoch, and
 //               a thread forgets what it remembers from an older epoch.
 //   its end     MPI deletes the attribute, and the delete callback frees the State. No rank waits.
+//               Without MPI_Init there is no attribute, and the wrapper of MPI_Comm_free frees it
 //
-// Stretto duplicates no communicator. Of the functions that make communicators, it wraps
-// MPI_Intercomm_merge alone (world_ranks.hpp).
+// Stretto duplicates no communicator. Of the functions that make communicators, it needs
+// MPI_Intercomm_merge alone (world_ranks.hpp). The others leave notes (noted.hpp).
 // MPI_Comm_dup does not copy the attribute, so a duplicate gets a State of its own.
 //
-// Stretto wraps MPI_Comm_free and MPI_Comm_disconnect for one reason. Callbacks that delete the
-// user's attributes may still call collectives. Such a call would make a State, and no callback
+// Stretto wraps MPI_Comm_free and MPI_Comm_disconnect for this, and because callbacks that delete
+// the user's attributes may still call collectives. Such a call would make a State, and no callback
 // would tell Stretto of its end.
 #pragma once
 #include <atomic>
@@ -47,6 +48,7 @@ struct State {
   Neighborhood* neighborhood = nullptr;    // null: the communicator has no topology
   int check = 0;                           // STRETTO_CHECK as agreed
   ReproducibleChoice reproducible{};       // of all members; mpi: the host serves what depends on the order
+  bool has_attribute = false;              // whose deletion is the state's end
   bool agreed = false;                     // the members have agreed what serves it; until then the host does
   std::uint32_t calls = 0;                 // collectives that have ended before the agreement
   std::uint32_t calls_of_all = 0;          // those of them in which every rank waits for all others
@@ -115,9 +117,19 @@ void communicators_stop();
 bool communicators_alive();
 // Whether the communicator with this handle is still the one with this serial number.
 [[gnu::cold]] bool communicator_lives(MPI_Comm comm, std::uint64_t serial);
+// What stands for a communicator that the program may have freed, where the host needs one: itself
+// as long as it lives, then MPI_COMM_SELF. Null: it is gone, and there is no MPI_COMM_SELF without
+// MPI_Init.
+[[gnu::cold]] MPI_Comm communicator_or_self(MPI_Comm comm, std::uint64_t serial);
+// The same for MPI_Pack and MPI_Unpack, for which any communicator will do.
+[[gnu::cold]] MPI_Comm communicator_to_pack(MPI_Comm comm, std::uint64_t serial);
 // Makes all threads look for this communicator's state again, and so ask whether it is
-// being freed (freeing.hpp).
-void communicator_forget(MPI_Comm comm);
+// being freed (freeing.hpp). Ends the state if no attribute will.
+void communicator_being_freed(MPI_Comm comm);
+// Of the communicator with this handle: its number in this process, and the one that all its
+// members have in common once Stretto serves it. 0: it has none yet.
+[[gnu::cold]] std::uint64_t communicator_serial(MPI_Comm comm);
+[[gnu::cold]] std::uint64_t communicator_generation(MPI_Comm comm);
 // Calls `each` for every living state, under the lock.
 void communicators_each(void (*each)(void* context, const State& state), void* context);
 

@@ -10,6 +10,7 @@
 
 #include "mpi/flatten.hpp"
 #include "mpi/host.hpp"
+#include "mpi/trial.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -120,7 +121,10 @@ constexpr std::uint32_t kFewUses = 4;
 constexpr std::size_t kFewRuns = 64;  // a walk of more runs takes longer than the making of an attribute
 constinit Patience g_patience[kPatienceSlots] = {};
 
+// Without MPI_Init there are no attributes (communicator.cpp says why).
 bool worth_an_attribute(MPI_Datatype type, const Entry* entry) {
+  int initialized = 0;
+  if (host().Initialized(&initialized) != MPI_SUCCESS || !initialized) return false;
   Patience& patience = g_patience[vendor::handle_hash(type) % kPatienceSlots];
   const std::uint32_t seen = patience.seen.load(std::memory_order_relaxed);
   const bool worth = entry->layout.run_count > kFewRuns || layout_is_opaque(entry->layout) ||
@@ -170,21 +174,14 @@ Entry* remembered(MPI_Datatype type) {
 
 // A program may not send data of a type that is not committed. MPI has no function that tells
 // whether a type is committed. So Stretto lets the host pack no elements of the type: the host's
-// own checks refuse a type that is not committed. Meanwhile MPI_COMM_SELF returns errors. Without
-// MPI_Init there is no communicator to ask on, and the type counts as committed.
+// own checks refuse a type that is not committed. Without MPI_Init there is no communicator to ask
+// on, and the type counts as committed.
 bool is_committed(MPI_Datatype type) {
-  int initialized = 0;
-  if (host().Initialized(&initialized) != MPI_SUCCESS || !initialized) return true;
-  const MPI_Comm self = host().constants.comm_self;
-  MPI_Errhandler handler;
-  if (host().Comm_get_errhandler(self, &handler) != MPI_SUCCESS) return true;
-  host().Comm_set_errhandler(self, host().constants.errors_return);
+  const MPI_Comm comm = trial_comm();
+  if (comm == host().constants.comm_null) return true;
   char nothing = 0;
   int position = 0;
-  const int code = host().Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, self);
-  host().Comm_set_errhandler(self, handler);
-  host().Errhandler_free(&handler);
-  return code == MPI_SUCCESS;
+  return host().Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, comm) == MPI_SUCCESS;
 }
 
 // The most runs of a layout. The host packs types of more runs, piece by piece. It can do so only
@@ -250,7 +247,6 @@ Entry* attached(MPI_Datatype type) {
 Entry* learn(MPI_Datatype type, bool* kept) {
   const Locked locked;
   if (Entry* entry = find_predefined(type)) return entry;
-  if (!keyval_ready()) return nullptr;
   if (Entry* entry = attached(type)) return entry;
   Entry* entry = make_entry(type);
   if (!entry) return nullptr;
@@ -258,7 +254,8 @@ Entry* learn(MPI_Datatype type, bool* kept) {
   entry->predefined = false;
   *kept = worth_an_attribute(type, entry);
   if (!*kept) return entry;
-  if (host().Type_set_attr(type, g_keyval.load(std::memory_order_relaxed), entry) == MPI_SUCCESS) return entry;
+  if (keyval_ready() && host().Type_set_attr(type, g_keyval.load(std::memory_order_relaxed), entry) == MPI_SUCCESS)
+    return entry;
   std::free(entry);
   return nullptr;
 }

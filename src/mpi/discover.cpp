@@ -9,21 +9,24 @@
 #include "mpi/host.hpp"
 
 namespace stretto::mpi {
-namespace {
-
-// Every MPI library since MPI 3 has this function. No tool wraps it. Stretto does not export it.
-constexpr const char* kMark = "PMPI_Get_library_version";
 
 const char* base_name(const char* path) {
   const char* const slash = std::strrchr(path, '/');
   return slash != nullptr ? slash + 1 : path;
 }
 
+namespace {
+
+// Every MPI library since MPI 3 has this function. No tool wraps it. Stretto does not export it.
+constexpr const char* kMark = "PMPI_Get_library_version";
+
 bool starts_with(const char* text, const char* start) { return std::strncmp(text, start, std::strlen(start)) == 0; }
 
-// libmpi.so.12, libmpich.so.12, libmpi_cray.so.12, libmpi_gnu_91.so and others. The libraries of
-// language bindings match too: candidate() finds the MPI library behind them.
+}  // namespace
+
 bool looks_like_mpi(const char* name) { return starts_with(name, "libmpi") || starts_with(name, "libpmpi"); }
+
+namespace {
 
 bool is_our_own(const void* address) {
   static constinit const char here = 0;

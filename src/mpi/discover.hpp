@@ -13,6 +13,12 @@ struct HostLibrary {
   bool is_program = false;    // the program itself, linked statically to an MPI
 };
 
+// A path without its directory.
+const char* base_name(const char* path);
+// libmpi.so.12, libmpich.so.12, libmpi_cray.so.12, libmpi_gnu_91.so and others. The libraries of
+// language bindings match too.
+bool looks_like_mpi(const char* name);
+
 // The MPI that a call from `caller` would reach without Stretto. It is looked for in this order:
 //   1. in the global scope,
 //   2. in the scope of the caller's object (Python loads libmpi locally),

@@ -21,8 +21,10 @@ namespace stretto::mpi {
 
 constinit std::atomic<Mode> g_mode{Mode::unresolved};
 constinit std::atomic<void*> g_host_entries[kEntries] = {};
+constinit std::atomic<void*> g_noted_entries[kEntries] = {};
 constinit std::atomic<void*> g_tool_entries[kEntries] = {};
 constinit std::atomic<std::uint64_t> g_caller_lookups{0};
+constinit bool g_watched = false;
 constinit Host g_host = {};
 thread_local constinit Thread t_thread STRETTO_TLS = {};
 
@@ -49,8 +51,7 @@ void* look_up_tool(const EntryFacts& facts) {
 
 // What the table has, or what `look_up` finds. Null: there is no such function.
 template <class LookUp>
-void* find_in(std::atomic<void*>& place, const void* caller, const LookUp& look_up) {
-  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve(caller);
+void* find_in(std::atomic<void*>& place, const LookUp& look_up) {
   void* function = place.load(std::memory_order_relaxed);
   if (function == nullptr) {
     function = look_up();
@@ -173,12 +174,16 @@ void resolve(const void* caller) {
 
 void* find_host_entry(Entry entry, const void* caller) {
   const int e = static_cast<int>(entry);
-  return find_in(g_host_entries[e], caller, [&] { return look_up_host(kEntryFacts[e], caller); });
+  resolve_once(caller);  // then it is known whether calls are watched or timed
+  const bool is_slow = (g_watched || g_timed) && kEntryFacts[e].kind != observe::OtherKind::none;
+  auto& entries = is_slow ? g_noted_entries : g_host_entries;
+  return find_in(entries[e], [&] { return look_up_host(kEntryFacts[e], caller); });
 }
 
 void* find_tool_entry(Entry entry, const void* caller) {
   const int e = static_cast<int>(entry);
-  void* const tool = find_in(g_tool_entries[e], caller, [&] { return look_up_tool(kEntryFacts[e]); });
+  resolve_once(caller);
+  void* const tool = find_in(g_tool_entries[e], [&] { return look_up_tool(kEntryFacts[e]); });
   if (tool == nullptr || t_thread.depth != 0 || is_inside_host(caller)) return nullptr;
   // The tool may call Stretto by the PMPI_ name, which then sets another path.
   if (kEntryFacts[e].collective != Collective::count_) t_thread.last_path = kPathNames[static_cast<int>(Path::host)];
@@ -222,8 +227,7 @@ void entry_missing(Entry entry) {
   } else {
     log_line(LogLevel::error, "%s was called, but no MPI library is loaded", name);
   }
-  log_drain();
-  std::abort();  // there is no function to forward to, and no communicator whose error handler could be called
+  log_end_process();  // there is no function to forward to, and no communicator whose error handler could be called
 }
 
 }  // namespace stretto::mpi

@@ -35,6 +35,9 @@ extern constinit std::atomic<Mode> g_mode;
 // them, and a question takes microseconds. Threads that ask at the same time store the same.
 inline void* no_function() { return reinterpret_cast<void*>(1); }  // it has been looked for in vain
 extern constinit std::atomic<void*> g_host_entries[kEntries];
+// With a watchdog or statistics: those of calls that leave notes (noted.hpp) or are timed
+// (other_call.hpp), whose places above stay null.
+extern constinit std::atomic<void*> g_noted_entries[kEntries];
 // Of a PMPI tool that follows Stretto in the symbol order. MPI_ calls must visit it first.
 extern constinit std::atomic<void*> g_tool_entries[kEntries];
 
@@ -49,7 +52,8 @@ struct Thread {
 };
 extern thread_local constinit Thread t_thread STRETTO_TLS;
 
-extern constinit bool g_timed;  // STRETTO_STATS is on; set before the first call is served
+extern constinit bool g_watched;  // there is a watchdog; set before the first call is served
+extern constinit bool g_timed;    // STRETTO_STATS is on; set before the first call is served
 // With STRETTO_STATS: calls whose caller was in no lasting range.
 extern constinit std::atomic<std::uint64_t> g_caller_lookups;
 
@@ -76,9 +80,13 @@ inline bool is_inside_host(const void* caller) {
   return judge_caller(address);
 }
 
+inline void resolve_once(const void* caller) {
+  if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve(caller);
+}
+
 inline bool may_serve(const void* caller) {
   if (g_mode.load(std::memory_order_acquire) != Mode::serving) [[unlikely]] {
-    if (g_mode.load(std::memory_order_acquire) == Mode::unresolved) resolve(caller);
+    resolve_once(caller);
     if (g_mode.load(std::memory_order_acquire) != Mode::serving) return false;
   }
   if (t_thread.depth != 0 || is_inside_host(caller)) return false;
@@ -199,13 +207,29 @@ int host_done(Call& call, int code);
 int init(int* argc, char*** argv);
 int init_thread(int* argc, char*** argv, int required, int* provided);
 
-// The program makes a window. From now on every call that Stretto serves drives the host at its
-// end, as the host's own collectives do. Some programs expect that a Barrier makes earlier
-// one-sided operations visible.
+// While the program has a window, every call that Stretto serves drives the host at its end, as the
+// host's own collectives do. Some programs expect that a Barrier makes earlier one-sided operations
+// visible. A window counts before it is made, because a peer may be first to have and to use it.
 void window_made();
+void window_gone();
+template <class Make>
+int making_window(const Make& make) {
+  window_made();
+  const int code = make();
+  if (code != 0) window_gone();  // MPI_SUCCESS is 0 everywhere
+  return code;
+}
+template <class Free>
+int freeing_window(const Free& free) {
+  const int code = free();
+  if (code == 0) window_gone();
+  return code;
+}
 // The program makes one communicator of the members of two, which may be of several worlds
 // (world_ranks.hpp).
 void worlds_meet();
+// The program ends the job by MPI_Abort: the statistics say so (profile.cpp).
+void profile_abort();
 // How many neighbours this rank has in a communicator of the host: none without a topology. It sets
 // nothing if the host is not known.
 void neighborhood_count(Handle comm, int* sources, int* destinations);

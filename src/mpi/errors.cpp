@@ -39,12 +39,17 @@ int own_code(OwnCode& own) {
   return own.code;
 }
 
+// The communicator whose error handler hears of an error in a call on this one. The call may be the
+// start of a persistent request, and the communicator may have been freed. Null: there is none.
+MPI_Comm heard_by(const State& state) { return communicator_or_self(state.handle, state.serial); }
+
 // Writes a line if the error handler ends the job, because the host's own message cannot name our
 // function. Returns whether it is such a handler.
 bool say_if_fatal(const Call& call, const State& state, const char* what) {
   const Inside inside;
+  const MPI_Comm comm = heard_by(state);
   MPI_Errhandler handler;
-  if (host().Comm_get_errhandler(state.handle, &handler) != MPI_SUCCESS) return false;
+  if (comm == host().constants.comm_null || host().Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
   const bool fatal = handler == host().constants.errors_are_fatal;
   host().Errhandler_free(&handler);
   if (!fatal) return false;
@@ -54,18 +59,24 @@ bool say_if_fatal(const Call& call, const State& state, const char* what) {
   return true;
 }
 
+// May call the program's function, so it is not marked as inside. Returns whether the communicator
+// still lives.
+bool call_handler(const Call& call) {
+  const MPI_Comm its = call.state->handle, comm = heard_by(*call.state);
+  const std::uint64_t serial = call.state->serial;
+  if (comm != host().constants.comm_null) host().Comm_call_errhandler(comm, call.code);
+  return communicator_lives(its, serial);
+}
+
 // MPICH's fatal handler takes an added code for one of MPICH's own and reports some network error.
 // So Stretto itself ends the job where the handler is fatal.
 bool raise_own(Call& call, OwnCode& own) {
-  const MPI_Comm comm = call.state->handle;
-  const std::uint64_t serial = call.state->serial;
   call.code = own_code(own);
   if (say_if_fatal(call, *call.state, own.text)) {
-    host().Abort(comm, MPI_ERR_OTHER);
+    host().Abort(heard_by(*call.state), MPI_ERR_OTHER);
     std::_Exit(MPI_ERR_OTHER);  // under Slurm, MPICH's MPI_Abort returns
   }
-  host().Comm_call_errhandler(comm, call.code);
-  return communicator_lives(comm, serial);
+  return call_handler(call);
 }
 
 }  // namespace
@@ -77,13 +88,9 @@ void errors_stop() {
 }
 
 bool raise(Call& call, int code, const char* what) {
-  const State& state = *call.state;
-  const MPI_Comm comm = state.handle;
-  const std::uint64_t serial = state.serial;
   call.code = code;
-  (void)say_if_fatal(call, state, what);
-  host().Comm_call_errhandler(comm, code);  // may call the program's function, so it is not marked as inside
-  return communicator_lives(comm, serial);
+  (void)say_if_fatal(call, *call.state, what);
+  return call_handler(call);
 }
 
 int code_of(Status status) {

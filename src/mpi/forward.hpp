@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The wrappers of functions that Stretto does not serve. They wait for the data of calls that
-// returned early (touched.hpp), or wait in the host's place (waiting.hpp). Then they forward the
-// arguments unseen.
+// returned early (touched.hpp), or wait in the host's place (waiting.hpp). With a watchdog they
+// note what they wait for (noted.hpp), with statistics how long they take (other_call.hpp). Then
+// they forward the arguments unseen.
 //
 // In the usual case no call has returned early, ranks have processors, no tool is there, and the
 // host's function is known. Then a wrapper is a few loads, two branches and a jump: nothing is
@@ -11,6 +12,8 @@
 
 #include "mpi/entry.hpp"
 #include "mpi/host_waits.hpp"
+#include "mpi/noted.hpp"
+#include "mpi/other_call.hpp"
 #include "mpi/touched.hpp"
 #include "mpi/waiting.hpp"
 
@@ -21,8 +24,9 @@ template <class... Arguments>
   return reinterpret_cast<int (*)(Arguments...)>(function)(arguments...);
 }
 
-// What may be null for a function: `touched` waits for the memory of the call. `narrowed`, for a _c
-// function, calls the host's int function. `waits` waits in the host's place.
+// What may be null for a function: `touched` waits for the memory of the call. `stand_in` makes the
+// call by other functions of a host that lacks this one. `waits` waits in the host's place. `fill`
+// fills in the call's note.
 template <auto step>
 inline constexpr bool has_step = !std::is_null_pointer_v<decltype(step)>;
 
@@ -63,11 +67,11 @@ template <auto touched, auto waits>
   return more;
 }
 
-template <Entry entry, auto narrowed, class... Arguments>
+template <Entry entry, auto stand_in, class... Arguments>
 int call_host(const void* caller, Arguments... arguments) {
   if (void* const function = host_entry_if_any(entry, caller)) return call(function, arguments...);
-  if constexpr (has_step<narrowed>)
-    return narrowed(arguments...);
+  if constexpr (has_step<stand_in>)
+    return stand_in(arguments...);
   else
     entry_missing(entry);
 }
@@ -78,48 +82,61 @@ inline constexpr bool is_waiting = std::is_pointer_v<std::remove_const_t<decltyp
 template <Entry entry>
 inline constinit HostWaits g_host_waits;
 
-template <Entry entry, auto touched, auto narrowed, auto waits, class... Arguments>
-[[gnu::cold, gnu::noinline]] int forward_slowly(const void* caller, Arguments... arguments) {
-  if constexpr (has_step<touched>) {
-    if (deferring()) touched(arguments...);
-  }
+template <Entry entry, auto stand_in, auto waits, class... Arguments>
+int wait_or_call(const void* caller, Arguments... arguments) {
   if constexpr (has_step<waits>) {
     int code = 0;
     if (step_needed<waits>() && may_serve(caller)) {
       if constexpr (is_waiting<waits>) {
         if (host_may_wait() && !g_host_waits<entry>.hold_processor()) {
           const HostWaits::Watched watched(g_host_waits<entry>);
-          return call_host<entry, narrowed>(caller, arguments...);
+          return call_host<entry, stand_in>(caller, arguments...);
         }
       }
       if (waits(&code, arguments...)) return code;
       if constexpr (is_serving<std::remove_const_t<decltype(waits)>>)
-        return request_left_to_host(call_host<entry, narrowed>(caller, arguments...));
+        return request_left_to_host(call_host<entry, stand_in>(caller, arguments...));
     }
   }
-  return call_host<entry, narrowed>(caller, arguments...);
+  return call_host<entry, stand_in>(caller, arguments...);
 }
 
-template <Entry entry, auto touched, auto narrowed = nullptr, auto waits = nullptr, class... Arguments>
+template <Entry entry, auto touched, auto stand_in, auto waits, auto fill, class... Arguments>
+[[gnu::cold, gnu::noinline]] int forward_slowly(const void* caller, Arguments... arguments) {
+  if constexpr (has_step<touched>) {
+    if (deferring()) touched(arguments...);
+  }
+  if constexpr (has_step<fill>) {
+    const OtherCall timed(entry, caller);
+    const auto make = [&] { return wait_or_call<entry, stand_in, waits>(caller, arguments...); };
+    return notes_are_kept() ? make_noted<fill, entry>(caller, make, arguments...) : make();
+  } else {
+    return wait_or_call<entry, stand_in, waits>(caller, arguments...);
+  }
+}
+
+template <Entry entry, auto touched = nullptr, auto stand_in = nullptr, auto waits = nullptr, auto fill = nullptr,
+          class... Arguments>
 [[gnu::always_inline]] inline int forward(const void* caller, Arguments... arguments) {
   void* const function = g_host_entries[static_cast<int>(entry)].load(std::memory_order_relaxed);
   if (!has_more_to_do<touched, waits>() && function > no_function()) [[likely]]
     return call(function, arguments...);
-  return forward_slowly<entry, touched, narrowed, waits>(caller, arguments...);
+  return forward_slowly<entry, touched, stand_in, waits, fill>(caller, arguments...);
 }
 
-template <Entry entry, auto touched, auto narrowed, auto waits, class... Arguments>
+template <Entry entry, auto touched, auto stand_in, auto waits, auto fill, class... Arguments>
 [[gnu::cold, gnu::noinline]] int forward_by_tool(const void* caller, Arguments... arguments) {
   if (void* const tool = tool_behind(entry, caller)) return call(tool, arguments...);
-  return forward_slowly<entry, touched, narrowed, waits>(caller, arguments...);
+  return forward_slowly<entry, touched, stand_in, waits, fill>(caller, arguments...);
 }
 
 // The same for an MPI_ name.
-template <Entry entry, auto touched, auto narrowed = nullptr, auto waits = nullptr, class... Arguments>
+template <Entry entry, auto touched = nullptr, auto stand_in = nullptr, auto waits = nullptr, auto fill = nullptr,
+          class... Arguments>
 [[gnu::always_inline]] inline int forward_mpi(const void* caller, Arguments... arguments) {
   if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == no_function()) [[likely]]
-    return forward<entry, touched, narrowed, waits>(caller, arguments...);
-  return forward_by_tool<entry, touched, narrowed, waits>(caller, arguments...);
+    return forward<entry, touched, stand_in, waits, fill>(caller, arguments...);
+  return forward_by_tool<entry, touched, stand_in, waits, fill>(caller, arguments...);
 }
 
 }  // namespace stretto::mpi

@@ -13,13 +13,23 @@ namespace {
   touched.elements(origin_addr, origin_count, origin_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void accumulate_note(Noted& note, const void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::accumulate, accumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::accumulate, accumulate_touched, nullptr, nullptr, accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::accumulate, accumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::accumulate, accumulate_touched, nullptr, nullptr, accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void allgather_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool allgather_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
@@ -27,12 +37,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}, allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}, allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void allgatherv_init_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool allgatherv_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm); };
@@ -40,12 +55,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward_mpi<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}, allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}, allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void allreduce_init_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool allreduce_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return allreduce(call, sendbuf, recvbuf, count, datatype, op, comm); };
@@ -53,12 +73,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}, allreduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allreduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}, allreduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoall_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool alltoall_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
@@ -66,12 +91,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}, alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}, alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallv_init_note(Noted& note, const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool alltoallv_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm); };
@@ -79,12 +109,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward_mpi<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}, alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}, alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallw_init_note(Noted& note, const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool alltoallw_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return alltoallw(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtypes, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtypes, comm); };
@@ -92,12 +127,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallw_init(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward_mpi<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}, alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoallw_init(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}, alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void barrier_init_note(Noted& note, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool barrier_init_served(int* code, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return barrier(call, comm); };
@@ -105,12 +145,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Barrier_init(Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}>(__builtin_return_address(0), comm, info, request);
+  return forward_mpi<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}, barrier_init_note>(__builtin_return_address(0), comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Barrier_init(Handle comm, Handle info, void* request) {
-  return forward<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}>(__builtin_return_address(0), comm, info, request);
+  return forward<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}, barrier_init_note>(__builtin_return_address(0), comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void bcast_init_note(Noted& note, void*, int, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool bcast_init_served(int* code, void* buffer, int count, Handle datatype, int root, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return bcast(call, buffer, count, datatype, root, comm); };
@@ -118,10 +163,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast_init(void* buffer, int count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward_mpi<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}, bcast_init_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Bcast_init(void* buffer, int count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}, bcast_init_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 
 namespace {
@@ -130,11 +175,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void bsend_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Bsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::bsend, bsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::bsend, bsend_touched, nullptr, nullptr, bsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Bsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::bsend, bsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::bsend, bsend_touched, nullptr, nullptr, bsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -143,11 +193,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void bsend_init_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Bsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::bsend_init, bsend_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::bsend_init, bsend_init_touched, nullptr, nullptr, bsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Bsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::bsend_init, bsend_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::bsend_init, bsend_init_touched, nullptr, nullptr, bsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -163,6 +219,133 @@ STRETTO_EXPORT int PMPI_Buffer_attach(void* buffer, int size) {
   return forward<Entry::buffer_attach, buffer_attach_touched>(__builtin_return_address(0), buffer, size);
 }
 
+STRETTO_EXPORT int MPI_Cancel(void* request) {
+  return forward_mpi<Entry::cancel, nullptr, nullptr, Serves<cancel_served>{}>(__builtin_return_address(0), request);
+}
+STRETTO_EXPORT int PMPI_Cancel(void* request) {
+  return forward<Entry::cancel, nullptr, nullptr, Serves<cancel_served>{}>(__builtin_return_address(0), request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void cart_create_note(Noted& note, Handle comm_old, int, const int*, const int*, int, void*) {
+  note.all_of(comm_old);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Cart_create(Handle comm_old, int ndims, const int* dims, const int* periods, int reorder, void* comm_cart) {
+  return forward_mpi<Entry::cart_create, nullptr, nullptr, nullptr, cart_create_note>(__builtin_return_address(0), comm_old, ndims, dims, periods, reorder, comm_cart);
+}
+STRETTO_EXPORT int PMPI_Cart_create(Handle comm_old, int ndims, const int* dims, const int* periods, int reorder, void* comm_cart) {
+  return forward<Entry::cart_create, nullptr, nullptr, nullptr, cart_create_note>(__builtin_return_address(0), comm_old, ndims, dims, periods, reorder, comm_cart);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void cart_sub_note(Noted& note, Handle comm, const int*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Cart_sub(Handle comm, const int* remain_dims, void* newcomm) {
+  return forward_mpi<Entry::cart_sub, nullptr, nullptr, nullptr, cart_sub_note>(__builtin_return_address(0), comm, remain_dims, newcomm);
+}
+STRETTO_EXPORT int PMPI_Cart_sub(Handle comm, const int* remain_dims, void* newcomm) {
+  return forward<Entry::cart_sub, nullptr, nullptr, nullptr, cart_sub_note>(__builtin_return_address(0), comm, remain_dims, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_accept_note(Noted& note, const char*, Handle, int, Handle comm, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_accept(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
+  return forward_mpi<Entry::comm_accept, nullptr, nullptr, nullptr, comm_accept_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_accept(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
+  return forward<Entry::comm_accept, nullptr, nullptr, nullptr, comm_accept_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_connect_note(Noted& note, const char*, Handle, int, Handle comm, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_connect(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
+  return forward_mpi<Entry::comm_connect, nullptr, nullptr, nullptr, comm_connect_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_connect(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
+  return forward<Entry::comm_connect, nullptr, nullptr, nullptr, comm_connect_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_create_note(Noted& note, Handle comm, Handle, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_create(Handle comm, Handle group, void* newcomm) {
+  return forward_mpi<Entry::comm_create, nullptr, nullptr, nullptr, comm_create_note>(__builtin_return_address(0), comm, group, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_create(Handle comm, Handle group, void* newcomm) {
+  return forward<Entry::comm_create, nullptr, nullptr, nullptr, comm_create_note>(__builtin_return_address(0), comm, group, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_create_group_note(Noted& note, Handle comm, Handle, int, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_create_group(Handle comm, Handle group, int tag, void* newcomm) {
+  return forward_mpi<Entry::comm_create_group, nullptr, nullptr, nullptr, comm_create_group_note>(__builtin_return_address(0), comm, group, tag, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_create_group(Handle comm, Handle group, int tag, void* newcomm) {
+  return forward<Entry::comm_create_group, nullptr, nullptr, nullptr, comm_create_group_note>(__builtin_return_address(0), comm, group, tag, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_dup_note(Noted& note, Handle comm, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_dup(Handle comm, void* newcomm) {
+  return forward_mpi<Entry::comm_dup, nullptr, nullptr, nullptr, comm_dup_note>(__builtin_return_address(0), comm, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_dup(Handle comm, void* newcomm) {
+  return forward<Entry::comm_dup, nullptr, nullptr, nullptr, comm_dup_note>(__builtin_return_address(0), comm, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_dup_with_info_note(Noted& note, Handle comm, Handle, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_dup_with_info(Handle comm, Handle info, void* newcomm) {
+  return forward_mpi<Entry::comm_dup_with_info, nullptr, nullptr, nullptr, comm_dup_with_info_note>(__builtin_return_address(0), comm, info, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_dup_with_info(Handle comm, Handle info, void* newcomm) {
+  return forward<Entry::comm_dup_with_info, nullptr, nullptr, nullptr, comm_dup_with_info_note>(__builtin_return_address(0), comm, info, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_split_note(Noted& note, Handle comm, int, int, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_split(Handle comm, int color, int key, void* newcomm) {
+  return forward_mpi<Entry::comm_split, nullptr, nullptr, nullptr, comm_split_note>(__builtin_return_address(0), comm, color, key, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_split(Handle comm, int color, int key, void* newcomm) {
+  return forward<Entry::comm_split, nullptr, nullptr, nullptr, comm_split_note>(__builtin_return_address(0), comm, color, key, newcomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_split_type_note(Noted& note, Handle comm, int, int, Handle, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_split_type(Handle comm, int split_type, int key, Handle info, void* newcomm) {
+  return forward_mpi<Entry::comm_split_type, nullptr, nullptr, nullptr, comm_split_type_note>(__builtin_return_address(0), comm, split_type, key, info, newcomm);
+}
+STRETTO_EXPORT int PMPI_Comm_split_type(Handle comm, int split_type, int key, Handle info, void* newcomm) {
+  return forward<Entry::comm_split_type, nullptr, nullptr, nullptr, comm_split_type_note>(__builtin_return_address(0), comm, split_type, key, info, newcomm);
+}
+
 namespace {
 [[gnu::cold, gnu::noinline]] void compare_and_swap_touched(const void* origin_addr, const void* compare_addr, void* result_addr, Handle datatype, int, std::int64_t, Handle) {
   const Touched touched;
@@ -171,13 +354,47 @@ namespace {
   touched.elements(result_addr, 1, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void compare_and_swap_note(Noted& note, const void*, const void*, void*, Handle, int target_rank, std::int64_t, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle win) {
-  return forward_mpi<Entry::compare_and_swap, compare_and_swap_touched>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+  return forward_mpi<Entry::compare_and_swap, compare_and_swap_touched, nullptr, nullptr, compare_and_swap_note>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
 }
 STRETTO_EXPORT int PMPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle win) {
-  return forward<Entry::compare_and_swap, compare_and_swap_touched>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+  return forward<Entry::compare_and_swap, compare_and_swap_touched, nullptr, nullptr, compare_and_swap_note>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void dist_graph_create_note(Noted& note, Handle comm_old, int, const int*, const int*, const int*, const int*, Handle, int, void*) {
+  note.all_of(comm_old);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Dist_graph_create(Handle comm_old, int n, const int* sources, const int* degrees, const int* destinations, const int* weights, Handle info, int reorder, void* comm_dist_graph) {
+  return forward_mpi<Entry::dist_graph_create, nullptr, nullptr, nullptr, dist_graph_create_note>(__builtin_return_address(0), comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
+}
+STRETTO_EXPORT int PMPI_Dist_graph_create(Handle comm_old, int n, const int* sources, const int* degrees, const int* destinations, const int* weights, Handle info, int reorder, void* comm_dist_graph) {
+  return forward<Entry::dist_graph_create, nullptr, nullptr, nullptr, dist_graph_create_note>(__builtin_return_address(0), comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void dist_graph_create_adjacent_note(Noted& note, Handle comm_old, int, const int*, const int*, int, const int*, const int*, Handle, int, void*) {
+  note.all_of(comm_old);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Dist_graph_create_adjacent(Handle comm_old, int indegree, const int* sources, const int* sourceweights, int outdegree, const int* destinations, const int* destweights, Handle info, int reorder, void* comm_dist_graph) {
+  return forward_mpi<Entry::dist_graph_create_adjacent, nullptr, nullptr, nullptr, dist_graph_create_adjacent_note>(__builtin_return_address(0), comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_dist_graph);
+}
+STRETTO_EXPORT int PMPI_Dist_graph_create_adjacent(Handle comm_old, int indegree, const int* sources, const int* sourceweights, int outdegree, const int* destinations, const int* destweights, Handle info, int reorder, void* comm_dist_graph) {
+  return forward<Entry::dist_graph_create_adjacent, nullptr, nullptr, nullptr, dist_graph_create_adjacent_note>(__builtin_return_address(0), comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_dist_graph);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void exscan_init_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool exscan_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return exscan(call, sendbuf, recvbuf, count, datatype, op, comm); };
@@ -185,10 +402,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}, exscan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Exscan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}, exscan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -198,11 +415,28 @@ namespace {
   touched.elements(result_addr, 1, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void fetch_and_op_note(Noted& note, const void*, void*, Handle, int target_rank, std::int64_t, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Fetch_and_op(const void* origin_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle op, Handle win) {
-  return forward_mpi<Entry::fetch_and_op, fetch_and_op_touched>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+  return forward_mpi<Entry::fetch_and_op, fetch_and_op_touched, nullptr, nullptr, fetch_and_op_note>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
 }
 STRETTO_EXPORT int PMPI_Fetch_and_op(const void* origin_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle op, Handle win) {
-  return forward<Entry::fetch_and_op, fetch_and_op_touched>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+  return forward<Entry::fetch_and_op, fetch_and_op_touched, nullptr, nullptr, fetch_and_op_note>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_close_note(Noted& note, void* fh) {
+  note.closes(fh);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_close(void* fh) {
+  return forward_mpi<Entry::file_close, nullptr, nullptr, nullptr, file_close_note>(__builtin_return_address(0), fh);
+}
+STRETTO_EXPORT int PMPI_File_close(void* fh) {
+  return forward<Entry::file_close, nullptr, nullptr, nullptr, file_close_note>(__builtin_return_address(0), fh);
 }
 
 namespace {
@@ -211,11 +445,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_note(Noted& note, Handle fh, void*, int, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread, file_iread_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread, file_iread_touched, nullptr, nullptr, file_iread_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread, file_iread_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread, file_iread_touched, nullptr, nullptr, file_iread_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -224,11 +464,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_all_note(Noted& note, Handle fh, void*, int, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_all(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_all, file_iread_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_all, file_iread_all_touched, nullptr, nullptr, file_iread_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_all(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_all, file_iread_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_all, file_iread_all_touched, nullptr, nullptr, file_iread_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -237,11 +483,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_note(Noted& note, Handle fh, std::int64_t, void*, int, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at, file_iread_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at, file_iread_at_touched, nullptr, nullptr, file_iread_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at, file_iread_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at, file_iread_at_touched, nullptr, nullptr, file_iread_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -250,11 +502,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_all_note(Noted& note, Handle fh, std::int64_t, void*, int, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at_all, file_iread_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at_all, file_iread_at_all_touched, nullptr, nullptr, file_iread_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at_all, file_iread_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at_all, file_iread_at_all_touched, nullptr, nullptr, file_iread_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -263,11 +521,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_shared_note(Noted& note, Handle fh, void*, int, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_shared(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_shared, file_iread_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_shared, file_iread_shared_touched, nullptr, nullptr, file_iread_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_shared(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_shared, file_iread_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_shared, file_iread_shared_touched, nullptr, nullptr, file_iread_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -276,11 +540,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_note(Noted& note, Handle fh, const void*, int, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite, file_iwrite_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite, file_iwrite_touched, nullptr, nullptr, file_iwrite_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite, file_iwrite_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite, file_iwrite_touched, nullptr, nullptr, file_iwrite_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -289,11 +559,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_all_note(Noted& note, Handle fh, const void*, int, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_all(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_all, file_iwrite_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_all, file_iwrite_all_touched, nullptr, nullptr, file_iwrite_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_all(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_all, file_iwrite_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_all, file_iwrite_all_touched, nullptr, nullptr, file_iwrite_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -302,11 +578,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_note(Noted& note, Handle fh, std::int64_t, const void*, int, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at, file_iwrite_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at, file_iwrite_at_touched, nullptr, nullptr, file_iwrite_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at, file_iwrite_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at, file_iwrite_at_touched, nullptr, nullptr, file_iwrite_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -315,11 +597,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_note(Noted& note, Handle fh, std::int64_t, const void*, int, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at_all, file_iwrite_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at_all, file_iwrite_at_all_touched, nullptr, nullptr, file_iwrite_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at_all, file_iwrite_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at_all, file_iwrite_at_all_touched, nullptr, nullptr, file_iwrite_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -328,11 +616,41 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_shared_note(Noted& note, Handle fh, const void*, int, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_shared(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_shared, file_iwrite_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_shared, file_iwrite_shared_touched, nullptr, nullptr, file_iwrite_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_shared(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_shared, file_iwrite_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_shared, file_iwrite_shared_touched, nullptr, nullptr, file_iwrite_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_open_note(Noted& note, Handle comm, const char* filename, int, Handle, void* fh) {
+  note.opens(fh, filename, comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_open(Handle comm, const char* filename, int amode, Handle info, void* fh) {
+  return forward_mpi<Entry::file_open, nullptr, nullptr, nullptr, file_open_note>(__builtin_return_address(0), comm, filename, amode, info, fh);
+}
+STRETTO_EXPORT int PMPI_File_open(Handle comm, const char* filename, int amode, Handle info, void* fh) {
+  return forward<Entry::file_open, nullptr, nullptr, nullptr, file_open_note>(__builtin_return_address(0), comm, filename, amode, info, fh);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_preallocate_note(Noted& note, Handle fh, std::int64_t) {
+  note.all_of_file(fh);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_preallocate(Handle fh, std::int64_t size) {
+  return forward_mpi<Entry::file_preallocate, nullptr, nullptr, nullptr, file_preallocate_note>(__builtin_return_address(0), fh, size);
+}
+STRETTO_EXPORT int PMPI_File_preallocate(Handle fh, std::int64_t size) {
+  return forward<Entry::file_preallocate, nullptr, nullptr, nullptr, file_preallocate_note>(__builtin_return_address(0), fh, size);
 }
 
 namespace {
@@ -341,11 +659,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_note(Noted& note, Handle fh, void*, int, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read, file_read_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read, file_read_touched, nullptr, nullptr, file_read_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read, file_read_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read, file_read_touched, nullptr, nullptr, file_read_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -354,11 +677,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_note(Noted& note, Handle fh, void*, int, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_all(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_all, file_read_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_all, file_read_all_touched, nullptr, nullptr, file_read_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_all(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_all, file_read_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_all, file_read_all_touched, nullptr, nullptr, file_read_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -367,11 +695,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_begin_note(Noted& note, Handle fh, void*, int, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_all_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_read_all_begin, file_read_all_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_all_begin, file_read_all_begin_touched, nullptr, nullptr, file_read_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_all_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward<Entry::file_read_all_begin, file_read_all_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_all_begin, file_read_all_begin_touched, nullptr, nullptr, file_read_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -379,11 +712,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_end_note(Noted& note, Handle fh, void*, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_all_end(Handle fh, void* buf, void* status) {
-  return forward_mpi<Entry::file_read_all_end, file_read_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_read_all_end, file_read_all_end_touched, nullptr, nullptr, file_read_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_read_all_end(Handle fh, void* buf, void* status) {
-  return forward<Entry::file_read_all_end, file_read_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_read_all_end, file_read_all_end_touched, nullptr, nullptr, file_read_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -392,11 +730,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_note(Noted& note, Handle fh, std::int64_t, void*, int, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at, file_read_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at, file_read_at_touched, nullptr, nullptr, file_read_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at, file_read_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at, file_read_at_touched, nullptr, nullptr, file_read_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -405,11 +748,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_note(Noted& note, Handle fh, std::int64_t, void*, int, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at_all, file_read_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at_all, file_read_at_all_touched, nullptr, nullptr, file_read_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at_all, file_read_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at_all, file_read_at_all_touched, nullptr, nullptr, file_read_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -418,11 +766,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_note(Noted& note, Handle fh, std::int64_t, void*, int, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_begin(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_read_at_all_begin, file_read_at_all_begin_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_read_at_all_begin, file_read_at_all_begin_touched, nullptr, nullptr, file_read_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_begin(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype) {
-  return forward<Entry::file_read_at_all_begin, file_read_at_all_begin_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_read_at_all_begin, file_read_at_all_begin_touched, nullptr, nullptr, file_read_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -430,11 +783,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_end_note(Noted& note, Handle fh, void*, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_end(Handle fh, void* buf, void* status) {
-  return forward_mpi<Entry::file_read_at_all_end, file_read_at_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_read_at_all_end, file_read_at_all_end_touched, nullptr, nullptr, file_read_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_end(Handle fh, void* buf, void* status) {
-  return forward<Entry::file_read_at_all_end, file_read_at_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_read_at_all_end, file_read_at_all_end_touched, nullptr, nullptr, file_read_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -443,11 +801,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_note(Noted& note, Handle fh, void*, int, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_ordered, file_read_ordered_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_ordered, file_read_ordered_touched, nullptr, nullptr, file_read_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_ordered, file_read_ordered_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_ordered, file_read_ordered_touched, nullptr, nullptr, file_read_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -456,11 +819,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_note(Noted& note, Handle fh, void*, int, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_read_ordered_begin, file_read_ordered_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_ordered_begin, file_read_ordered_begin_touched, nullptr, nullptr, file_read_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward<Entry::file_read_ordered_begin, file_read_ordered_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_ordered_begin, file_read_ordered_begin_touched, nullptr, nullptr, file_read_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -468,11 +836,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_end_note(Noted& note, Handle fh, void*, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_end(Handle fh, void* buf, void* status) {
-  return forward_mpi<Entry::file_read_ordered_end, file_read_ordered_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_read_ordered_end, file_read_ordered_end_touched, nullptr, nullptr, file_read_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_end(Handle fh, void* buf, void* status) {
-  return forward<Entry::file_read_ordered_end, file_read_ordered_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_read_ordered_end, file_read_ordered_end_touched, nullptr, nullptr, file_read_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -481,11 +854,76 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_shared_note(Noted& note, Handle fh, void*, int, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_shared(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_shared, file_read_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_shared, file_read_shared_touched, nullptr, nullptr, file_read_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_shared(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_shared, file_read_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_shared, file_read_shared_touched, nullptr, nullptr, file_read_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_seek_shared_note(Noted& note, Handle fh, std::int64_t, int) {
+  note.all_of_file(fh);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_seek_shared(Handle fh, std::int64_t offset, int whence) {
+  return forward_mpi<Entry::file_seek_shared, nullptr, nullptr, nullptr, file_seek_shared_note>(__builtin_return_address(0), fh, offset, whence);
+}
+STRETTO_EXPORT int PMPI_File_seek_shared(Handle fh, std::int64_t offset, int whence) {
+  return forward<Entry::file_seek_shared, nullptr, nullptr, nullptr, file_seek_shared_note>(__builtin_return_address(0), fh, offset, whence);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_set_atomicity_note(Noted& note, Handle fh, int) {
+  note.all_of_file(fh);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_set_atomicity(Handle fh, int flag) {
+  return forward_mpi<Entry::file_set_atomicity, nullptr, nullptr, nullptr, file_set_atomicity_note>(__builtin_return_address(0), fh, flag);
+}
+STRETTO_EXPORT int PMPI_File_set_atomicity(Handle fh, int flag) {
+  return forward<Entry::file_set_atomicity, nullptr, nullptr, nullptr, file_set_atomicity_note>(__builtin_return_address(0), fh, flag);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_set_size_note(Noted& note, Handle fh, std::int64_t) {
+  note.all_of_file(fh);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_set_size(Handle fh, std::int64_t size) {
+  return forward_mpi<Entry::file_set_size, nullptr, nullptr, nullptr, file_set_size_note>(__builtin_return_address(0), fh, size);
+}
+STRETTO_EXPORT int PMPI_File_set_size(Handle fh, std::int64_t size) {
+  return forward<Entry::file_set_size, nullptr, nullptr, nullptr, file_set_size_note>(__builtin_return_address(0), fh, size);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_set_view_note(Noted& note, Handle fh, std::int64_t, Handle, Handle, const char*, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_set_view(Handle fh, std::int64_t disp, Handle etype, Handle filetype, const char* datarep, Handle info) {
+  return forward_mpi<Entry::file_set_view, nullptr, nullptr, nullptr, file_set_view_note>(__builtin_return_address(0), fh, disp, etype, filetype, datarep, info);
+}
+STRETTO_EXPORT int PMPI_File_set_view(Handle fh, std::int64_t disp, Handle etype, Handle filetype, const char* datarep, Handle info) {
+  return forward<Entry::file_set_view, nullptr, nullptr, nullptr, file_set_view_note>(__builtin_return_address(0), fh, disp, etype, filetype, datarep, info);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void file_sync_note(Noted& note, Handle fh) {
+  note.all_of_file(fh);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_File_sync(Handle fh) {
+  return forward_mpi<Entry::file_sync, nullptr, nullptr, nullptr, file_sync_note>(__builtin_return_address(0), fh);
+}
+STRETTO_EXPORT int PMPI_File_sync(Handle fh) {
+  return forward<Entry::file_sync, nullptr, nullptr, nullptr, file_sync_note>(__builtin_return_address(0), fh);
 }
 
 namespace {
@@ -494,11 +932,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_note(Noted& note, Handle fh, const void*, int, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write, file_write_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write, file_write_touched, nullptr, nullptr, file_write_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write, file_write_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write, file_write_touched, nullptr, nullptr, file_write_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -507,11 +950,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_note(Noted& note, Handle fh, const void*, int, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_all(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_all, file_write_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_all, file_write_all_touched, nullptr, nullptr, file_write_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_all(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_all, file_write_all_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_all, file_write_all_touched, nullptr, nullptr, file_write_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -520,11 +968,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_begin_note(Noted& note, Handle fh, const void*, int, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_all_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_write_all_begin, file_write_all_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_all_begin, file_write_all_begin_touched, nullptr, nullptr, file_write_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_all_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward<Entry::file_write_all_begin, file_write_all_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_all_begin, file_write_all_begin_touched, nullptr, nullptr, file_write_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -532,11 +985,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_end_note(Noted& note, Handle fh, const void*, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_all_end(Handle fh, const void* buf, void* status) {
-  return forward_mpi<Entry::file_write_all_end, file_write_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_write_all_end, file_write_all_end_touched, nullptr, nullptr, file_write_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_write_all_end(Handle fh, const void* buf, void* status) {
-  return forward<Entry::file_write_all_end, file_write_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_write_all_end, file_write_all_end_touched, nullptr, nullptr, file_write_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -545,11 +1003,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_note(Noted& note, Handle fh, std::int64_t, const void*, int, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at, file_write_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at, file_write_at_touched, nullptr, nullptr, file_write_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at, file_write_at_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at, file_write_at_touched, nullptr, nullptr, file_write_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -558,11 +1021,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_note(Noted& note, Handle fh, std::int64_t, const void*, int, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at_all, file_write_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at_all, file_write_at_all_touched, nullptr, nullptr, file_write_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at_all, file_write_at_all_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at_all, file_write_at_all_touched, nullptr, nullptr, file_write_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -571,11 +1039,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_note(Noted& note, Handle fh, std::int64_t, const void*, int, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_begin(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_write_at_all_begin, file_write_at_all_begin_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_write_at_all_begin, file_write_at_all_begin_touched, nullptr, nullptr, file_write_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_begin(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype) {
-  return forward<Entry::file_write_at_all_begin, file_write_at_all_begin_touched>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_write_at_all_begin, file_write_at_all_begin_touched, nullptr, nullptr, file_write_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -583,11 +1056,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_end_note(Noted& note, Handle fh, const void*, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_end(Handle fh, const void* buf, void* status) {
-  return forward_mpi<Entry::file_write_at_all_end, file_write_at_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_write_at_all_end, file_write_at_all_end_touched, nullptr, nullptr, file_write_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_end(Handle fh, const void* buf, void* status) {
-  return forward<Entry::file_write_at_all_end, file_write_at_all_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_write_at_all_end, file_write_at_all_end_touched, nullptr, nullptr, file_write_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -596,11 +1074,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_note(Noted& note, Handle fh, const void*, int, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_ordered, file_write_ordered_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_ordered, file_write_ordered_touched, nullptr, nullptr, file_write_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_ordered, file_write_ordered_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_ordered, file_write_ordered_touched, nullptr, nullptr, file_write_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -609,11 +1092,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_note(Noted& note, Handle fh, const void*, int, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_write_ordered_begin, file_write_ordered_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_ordered_begin, file_write_ordered_begin_touched, nullptr, nullptr, file_write_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward<Entry::file_write_ordered_begin, file_write_ordered_begin_touched>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_ordered_begin, file_write_ordered_begin_touched, nullptr, nullptr, file_write_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -621,11 +1109,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_end_note(Noted& note, Handle fh, const void*, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_end(Handle fh, const void* buf, void* status) {
-  return forward_mpi<Entry::file_write_ordered_end, file_write_ordered_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_write_ordered_end, file_write_ordered_end_touched, nullptr, nullptr, file_write_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_end(Handle fh, const void* buf, void* status) {
-  return forward<Entry::file_write_ordered_end, file_write_ordered_end_touched>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_write_ordered_end, file_write_ordered_end_touched, nullptr, nullptr, file_write_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -634,11 +1127,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_shared_note(Noted& note, Handle fh, const void*, int, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_shared(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_shared, file_write_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_shared, file_write_shared_touched, nullptr, nullptr, file_write_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_shared(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_shared, file_write_shared_touched>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_shared, file_write_shared_touched, nullptr, nullptr, file_write_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -654,18 +1152,28 @@ STRETTO_EXPORT int PMPI_Free_mem(void* base) {
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void gather_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool gather_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); };
   return persistent_init(code, Entry::gather_init, comm, request, make, sendtype, recvtype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}, gather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Gather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}, gather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void gatherv_init_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool gatherv_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, root, comm); };
@@ -673,10 +1181,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}, gatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Gatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+  return forward<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}, gatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -685,11 +1193,16 @@ namespace {
   touched.elements(origin_addr, origin_count, origin_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void get_note(Noted& note, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Get(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::get, get_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::get, get_touched, nullptr, nullptr, get_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Get(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::get, get_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::get, get_touched, nullptr, nullptr, get_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -699,11 +1212,28 @@ namespace {
   touched.elements(result_addr, result_count, result_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void get_accumulate_note(Noted& note, const void*, int, Handle, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Get_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::get_accumulate, get_accumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::get_accumulate, get_accumulate_touched, nullptr, nullptr, get_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Get_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::get_accumulate, get_accumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::get_accumulate, get_accumulate_touched, nullptr, nullptr, get_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void graph_create_note(Noted& note, Handle comm_old, int, const int*, const int*, int, void*) {
+  note.all_of(comm_old);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Graph_create(Handle comm_old, int nnodes, const int* index, const int* edges, int reorder, void* comm_graph) {
+  return forward_mpi<Entry::graph_create, nullptr, nullptr, nullptr, graph_create_note>(__builtin_return_address(0), comm_old, nnodes, index, edges, reorder, comm_graph);
+}
+STRETTO_EXPORT int PMPI_Graph_create(Handle comm_old, int nnodes, const int* index, const int* edges, int reorder, void* comm_graph) {
+  return forward<Entry::graph_create, nullptr, nullptr, nullptr, graph_create_note>(__builtin_return_address(0), comm_old, nnodes, index, edges, reorder, comm_graph);
 }
 
 namespace {
@@ -711,6 +1241,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, sendcount, sendtype);
   touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallgather_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -724,10 +1259,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}, iallgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}, iallgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -735,6 +1270,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, sendcount, sendtype);
   touched.blocks(recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallgatherv_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -748,10 +1288,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}, iallgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}, iallgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -759,6 +1299,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallreduce_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -772,10 +1317,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}, iallreduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}, iallreduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -783,6 +1328,11 @@ namespace {
   const Touched touched(comm);
   touched.each(sendbuf, sendcount, sendtype);
   touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoall_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -796,10 +1346,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}, ialltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}, ialltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -807,6 +1357,11 @@ namespace {
   const Touched touched(comm);
   touched.blocks(sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype);
   touched.blocks(recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallv_note(Noted& note, const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -820,15 +1375,20 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}, ialltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}, ialltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ialltoallw_touched(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallw_note(Noted& note, const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -842,12 +1402,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}, ialltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}, ialltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void ibarrier_note(Noted& note, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool ibarrier_served(int* code, Handle comm, void* request) {
   Requested requested{request};
@@ -859,16 +1424,21 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibarrier(Handle comm, void* request) {
-  return forward_mpi<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}>(__builtin_return_address(0), comm, request);
+  return forward_mpi<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}, ibarrier_note>(__builtin_return_address(0), comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibarrier(Handle comm, void* request) {
-  return forward<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}>(__builtin_return_address(0), comm, request);
+  return forward<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}, ibarrier_note>(__builtin_return_address(0), comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ibcast_touched(void* buffer, int count, Handle datatype, int, Handle comm, void*) {
   const Touched touched(comm);
   touched.elements(buffer, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ibcast_note(Noted& note, void*, int, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -882,10 +1452,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibcast(void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward_mpi<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}, ibcast_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibcast(void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
-  return forward<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}, ibcast_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 
 namespace {
@@ -894,11 +1464,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ibsend_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ibsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ibsend, ibsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ibsend, ibsend_touched, nullptr, nullptr, ibsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ibsend, ibsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ibsend, ibsend_touched, nullptr, nullptr, ibsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -906,6 +1482,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iexscan_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -919,10 +1500,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iexscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}, iexscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iexscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}, iexscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -930,6 +1511,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, sendcount, sendtype);
   if (touched.at(root)) touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void igather_note(Noted& note, const void*, int, Handle, void*, int, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -943,10 +1529,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Igather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}, igather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}, igather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -954,6 +1540,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, sendcount, sendtype);
   if (touched.at(root)) touched.blocks(recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void igatherv_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -967,17 +1558,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Igatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward_mpi<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}, igatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}, igatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void improbe_note(Noted& note, int source, int tag, Handle comm, int*, void*, void*) {
+  note.receives(source, tag, comm);
+  note.tests();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Improbe(int source, int tag, Handle comm, int* flag, void* message, void* status) {
-  return forward_mpi<Entry::improbe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, message, status);
+  return forward_mpi<Entry::improbe, nullptr, nullptr, drive_before, improbe_note>(__builtin_return_address(0), source, tag, comm, flag, message, status);
 }
 STRETTO_EXPORT int PMPI_Improbe(int source, int tag, Handle comm, int* flag, void* message, void* status) {
-  return forward<Entry::improbe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, message, status);
+  return forward<Entry::improbe, nullptr, nullptr, drive_before, improbe_note>(__builtin_return_address(0), source, tag, comm, flag, message, status);
 }
 
 namespace {
@@ -986,16 +1583,26 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void imrecv_note(Noted& note, void*, int, Handle, void*, void* request) {
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Imrecv(void* buf, int count, Handle datatype, void* message, void* request) {
-  return forward_mpi<Entry::imrecv, imrecv_touched>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward_mpi<Entry::imrecv, imrecv_touched, nullptr, nullptr, imrecv_note>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 STRETTO_EXPORT int PMPI_Imrecv(void* buf, int count, Handle datatype, void* message, void* request) {
-  return forward<Entry::imrecv, imrecv_touched>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward<Entry::imrecv, imrecv_touched, nullptr, nullptr, imrecv_note>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_allgather_touched(const void*, int, Handle, void*, int, Handle, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgather_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1009,15 +1616,20 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}, ineighbor_allgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}, ineighbor_allgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_touched(const void*, int, Handle, void*, const int*, const int*, Handle, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1031,15 +1643,20 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}, ineighbor_allgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}, ineighbor_allgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_alltoall_touched(const void*, int, Handle, void*, int, Handle, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1053,15 +1670,20 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}, ineighbor_alltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}, ineighbor_alltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_touched(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_note(Noted& note, const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1075,15 +1697,20 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}, ineighbor_alltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}, ineighbor_alltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_touched(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_note(Noted& note, const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1097,17 +1724,35 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}, ineighbor_alltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}, ineighbor_alltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void intercomm_create_note(Noted& note, Handle local_comm, int, Handle, int, int, void*) {
+  note.all_of(local_comm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Intercomm_create(Handle local_comm, int local_leader, Handle peer_comm, int remote_leader, int tag, void* newintercomm) {
+  return forward_mpi<Entry::intercomm_create, nullptr, nullptr, nullptr, intercomm_create_note>(__builtin_return_address(0), local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
+}
+STRETTO_EXPORT int PMPI_Intercomm_create(Handle local_comm, int local_leader, Handle peer_comm, int remote_leader, int tag, void* newintercomm) {
+  return forward<Entry::intercomm_create, nullptr, nullptr, nullptr, intercomm_create_note>(__builtin_return_address(0), local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void iprobe_note(Noted& note, int source, int tag, Handle comm, int*, void*) {
+  note.receives(source, tag, comm);
+  note.tests();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iprobe(int source, int tag, Handle comm, int* flag, void* status) {
-  return forward_mpi<Entry::iprobe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, status);
+  return forward_mpi<Entry::iprobe, nullptr, nullptr, drive_before, iprobe_note>(__builtin_return_address(0), source, tag, comm, flag, status);
 }
 STRETTO_EXPORT int PMPI_Iprobe(int source, int tag, Handle comm, int* flag, void* status) {
-  return forward<Entry::iprobe, nullptr, nullptr, drive_before>(__builtin_return_address(0), source, tag, comm, flag, status);
+  return forward<Entry::iprobe, nullptr, nullptr, drive_before, iprobe_note>(__builtin_return_address(0), source, tag, comm, flag, status);
 }
 
 namespace {
@@ -1116,11 +1761,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void irecv_note(Noted& note, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  note.receives(source, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Irecv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irecv, irecv_touched>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::irecv, irecv_touched, nullptr, nullptr, irecv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irecv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::irecv, irecv_touched>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::irecv, irecv_touched, nullptr, nullptr, irecv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
 namespace {
@@ -1128,6 +1779,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   if (touched.at(root)) touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_note(Noted& note, const void*, void*, int, Handle, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1141,10 +1797,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward_mpi<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}, ireduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}, ireduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 
 namespace {
@@ -1152,6 +1808,11 @@ namespace {
   const Touched touched(comm);
   touched.sum(sendbuf, Array{recvcounts, false}, datatype);
   touched.sum(recvbuf, Array{recvcounts, false}, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_note(Noted& note, const void*, void*, const int*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1165,10 +1826,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}, ireduce_scatter_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}, ireduce_scatter_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 
 namespace {
@@ -1176,6 +1837,11 @@ namespace {
   const Touched touched(comm);
   touched.each(sendbuf, recvcount, datatype);
   touched.each(recvbuf, recvcount, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1189,10 +1855,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}, ireduce_scatter_block_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}, ireduce_scatter_block_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 
 namespace {
@@ -1201,11 +1867,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void irsend_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Irsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irsend, irsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::irsend, irsend_touched, nullptr, nullptr, irsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::irsend, irsend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::irsend, irsend_touched, nullptr, nullptr, irsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -1213,6 +1885,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscan_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1226,10 +1903,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}, iscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}, iscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -1237,6 +1914,11 @@ namespace {
   const Touched touched(comm);
   if (touched.at(root)) touched.each(sendbuf, sendcount, sendtype);
   touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscatter_note(Noted& note, const void*, int, Handle, void*, int, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1250,10 +1932,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}, iscatter_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}, iscatter_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -1261,6 +1943,11 @@ namespace {
   const Touched touched(comm);
   if (touched.at(root)) touched.blocks(sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype);
   touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscatterv_note(Noted& note, const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -1274,10 +1961,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}, iscatterv_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}, iscatterv_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -1286,11 +1973,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void isend_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Isend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::isend, isend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::isend, isend_touched, nullptr, nullptr, isend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::isend, isend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::isend, isend_touched, nullptr, nullptr, isend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -1300,11 +1993,18 @@ namespace {
   touched.elements(recvbuf, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_note(Noted& note, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+  note.sends(dest, sendtag, comm, sendcount, sendtype);
+  note.receives(source, recvtag, comm, recvcount, recvtype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Isendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv, isendrecv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv, isendrecv_touched, nullptr, nullptr, isendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv, isendrecv_touched>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward<Entry::isendrecv, isendrecv_touched, nullptr, nullptr, isendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 
 namespace {
@@ -1313,11 +2013,18 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_replace_note(Noted& note, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+  note.sends(dest, sendtag, comm, count, datatype);
+  note.receives(source, recvtag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Isendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv_replace, isendrecv_replace_touched>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv_replace, isendrecv_replace_touched, nullptr, nullptr, isendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv_replace, isendrecv_replace_touched>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward<Entry::isendrecv_replace, isendrecv_replace_touched, nullptr, nullptr, isendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 
 namespace {
@@ -1326,18 +2033,29 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void issend_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Issend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::issend, issend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::issend, issend_touched, nullptr, nullptr, issend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Issend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::issend, issend_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::issend, issend_touched, nullptr, nullptr, issend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void mprobe_note(Noted& note, int source, int tag, Handle comm, void*, void*) {
+  note.receives(source, tag, comm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Mprobe(int source, int tag, Handle comm, void* message, void* status) {
-  return forward_mpi<Entry::mprobe, nullptr, nullptr, wait_in_mprobe>(__builtin_return_address(0), source, tag, comm, message, status);
+  return forward_mpi<Entry::mprobe, nullptr, nullptr, wait_in_mprobe, mprobe_note>(__builtin_return_address(0), source, tag, comm, message, status);
 }
 STRETTO_EXPORT int PMPI_Mprobe(int source, int tag, Handle comm, void* message, void* status) {
-  return forward<Entry::mprobe, nullptr, nullptr, wait_in_mprobe>(__builtin_return_address(0), source, tag, comm, message, status);
+  return forward<Entry::mprobe, nullptr, nullptr, wait_in_mprobe, mprobe_note>(__builtin_return_address(0), source, tag, comm, message, status);
 }
 
 namespace {
@@ -1346,13 +2064,23 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void mrecv_note(Noted& note, void*, int, Handle, void*, void*) {
+  note.other();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
-  return forward_mpi<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward_mpi<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv, mrecv_note>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 STRETTO_EXPORT int PMPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
-  return forward<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv, mrecv_note>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool neighbor_allgather_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return neighbor_allgather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
@@ -1360,12 +2088,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}, neighbor_allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}, neighbor_allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool neighbor_allgatherv_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return neighbor_allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, false}, Array{displs, false}, recvtype, comm); };
@@ -1373,12 +2106,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}, neighbor_allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}, neighbor_allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool neighbor_alltoall_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return neighbor_alltoall(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); };
@@ -1386,12 +2124,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}, neighbor_alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}, neighbor_alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_note(Noted& note, const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool neighbor_alltoallv_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return neighbor_alltoallv(call, sendbuf, Array{sendcounts, false}, Array{sdispls, false}, sendtype, recvbuf, Array{recvcounts, false}, Array{rdispls, false}, recvtype, comm); };
@@ -1399,12 +2142,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}, neighbor_alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}, neighbor_alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_note(Noted& note, const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool neighbor_alltoallw_init_served(int* code, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return neighbor_alltoallw(call, sendbuf, Array{sendcounts, false}, sdispls, sendtypes, recvbuf, Array{recvcounts, false}, rdispls, recvtypes, comm); };
@@ -1412,10 +2160,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallw_init(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}, neighbor_alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoallw_init(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}, neighbor_alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
 STRETTO_EXPORT int MPI_Op_free(void* op) {
@@ -1458,11 +2206,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void pready_note(Noted& note, int, Handle request) {
+  note.waits(1, &request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Pready(int partition, Handle request) {
-  return forward_mpi<Entry::pready, pready_touched>(__builtin_return_address(0), partition, request);
+  return forward_mpi<Entry::pready, pready_touched, nullptr, nullptr, pready_note>(__builtin_return_address(0), partition, request);
 }
 STRETTO_EXPORT int PMPI_Pready(int partition, Handle request) {
-  return forward<Entry::pready, pready_touched>(__builtin_return_address(0), partition, request);
+  return forward<Entry::pready, pready_touched, nullptr, nullptr, pready_note>(__builtin_return_address(0), partition, request);
 }
 
 namespace {
@@ -1470,11 +2223,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void pready_list_note(Noted& note, int, const void*, Handle request) {
+  note.waits(1, &request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Pready_list(int length, const void* array_of_partitions, Handle request) {
-  return forward_mpi<Entry::pready_list, pready_list_touched>(__builtin_return_address(0), length, array_of_partitions, request);
+  return forward_mpi<Entry::pready_list, pready_list_touched, nullptr, nullptr, pready_list_note>(__builtin_return_address(0), length, array_of_partitions, request);
 }
 STRETTO_EXPORT int PMPI_Pready_list(int length, const void* array_of_partitions, Handle request) {
-  return forward<Entry::pready_list, pready_list_touched>(__builtin_return_address(0), length, array_of_partitions, request);
+  return forward<Entry::pready_list, pready_list_touched, nullptr, nullptr, pready_list_note>(__builtin_return_address(0), length, array_of_partitions, request);
 }
 
 namespace {
@@ -1482,18 +2240,28 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void pready_range_note(Noted& note, int, int, Handle request) {
+  note.waits(1, &request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Pready_range(int partition_low, int partition_high, Handle request) {
-  return forward_mpi<Entry::pready_range, pready_range_touched>(__builtin_return_address(0), partition_low, partition_high, request);
+  return forward_mpi<Entry::pready_range, pready_range_touched, nullptr, nullptr, pready_range_note>(__builtin_return_address(0), partition_low, partition_high, request);
 }
 STRETTO_EXPORT int PMPI_Pready_range(int partition_low, int partition_high, Handle request) {
-  return forward<Entry::pready_range, pready_range_touched>(__builtin_return_address(0), partition_low, partition_high, request);
+  return forward<Entry::pready_range, pready_range_touched, nullptr, nullptr, pready_range_note>(__builtin_return_address(0), partition_low, partition_high, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void probe_note(Noted& note, int source, int tag, Handle comm, void*) {
+  note.receives(source, tag, comm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Probe(int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::probe, nullptr, nullptr, wait_in_probe>(__builtin_return_address(0), source, tag, comm, status);
+  return forward_mpi<Entry::probe, nullptr, nullptr, wait_in_probe, probe_note>(__builtin_return_address(0), source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Probe(int source, int tag, Handle comm, void* status) {
-  return forward<Entry::probe, nullptr, nullptr, wait_in_probe>(__builtin_return_address(0), source, tag, comm, status);
+  return forward<Entry::probe, nullptr, nullptr, wait_in_probe, probe_note>(__builtin_return_address(0), source, tag, comm, status);
 }
 
 namespace {
@@ -1502,11 +2270,16 @@ namespace {
   touched.elements(origin_addr, origin_count, origin_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void put_note(Noted& note, const void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Put(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::put, put_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::put, put_touched, nullptr, nullptr, put_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Put(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::put, put_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::put, put_touched, nullptr, nullptr, put_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -1515,11 +2288,17 @@ namespace {
   touched.elements(origin_addr, origin_count, origin_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void raccumulate_note(Noted& note, const void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Raccumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::raccumulate, raccumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::raccumulate, raccumulate_touched, nullptr, nullptr, raccumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Raccumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::raccumulate, raccumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::raccumulate, raccumulate_touched, nullptr, nullptr, raccumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -1528,11 +2307,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void recv_note(Noted& note, void*, int count, Handle datatype, int source, int tag, Handle comm, void*) {
+  note.receives(source, tag, comm, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Recv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::recv, recv_touched, nullptr, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward_mpi<Entry::recv, recv_touched, nullptr, wait_in_recv, recv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Recv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward<Entry::recv, recv_touched, nullptr, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward<Entry::recv, recv_touched, nullptr, wait_in_recv, recv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 
 namespace {
@@ -1541,13 +2325,24 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void recv_init_note(Noted& note, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  note.receives(source, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Recv_init(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::recv_init, recv_init_touched>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::recv_init, recv_init_touched, nullptr, nullptr, recv_init_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Recv_init(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::recv_init, recv_init_touched>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::recv_init, recv_init_touched, nullptr, nullptr, recv_init_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_init_note(Noted& note, const void*, void*, int, Handle, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool reduce_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return reduce(call, sendbuf, recvbuf, count, datatype, op, root, comm); };
@@ -1555,10 +2350,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward_mpi<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}, reduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}, reduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 
 namespace {
@@ -1576,18 +2371,28 @@ STRETTO_EXPORT int PMPI_Reduce_local(const void* inbuf, void* inoutbuf, int coun
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool reduce_scatter_block_init_served(int* code, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm); };
   return persistent_init(code, Entry::reduce_scatter_block_init, comm, request, make, datatype, op);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block_init(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward_mpi<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}, reduce_scatter_block_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_scatter_block_init(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}, reduce_scatter_block_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_init_note(Noted& note, const void*, void*, const int*, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool reduce_scatter_init_served(int* code, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, false}, datatype, op, comm); };
@@ -1595,10 +2400,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+  return forward_mpi<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}, reduce_scatter_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+  return forward<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}, reduce_scatter_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
 }
 
 STRETTO_EXPORT int MPI_Request_free(void* request) {
@@ -1608,11 +2413,56 @@ STRETTO_EXPORT int PMPI_Request_free(void* request) {
   return forward<Entry::request_free, nullptr, nullptr, Serves<request_free_served>{}>(__builtin_return_address(0), request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_note(Noted& note, Handle request, int*, void*) {
+  note.waits(1, &request);
+  note.tests();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward_mpi<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}, request_get_status_note>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}, request_get_status_note>(__builtin_return_address(0), request, flag, status);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_all_note(Noted& note, int count, const void* array_of_requests, int*, void*) {
+  note.waits(count, array_of_requests);
+  note.tests();
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Request_get_status_all(int count, const void* array_of_requests, int* flag, void* array_of_statuses) {
+  return forward_mpi<Entry::request_get_status_all, nullptr, request_get_status_all_stand_in, Tests<test_in_request_get_status_all>{}, request_get_status_all_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+}
+STRETTO_EXPORT int PMPI_Request_get_status_all(int count, const void* array_of_requests, int* flag, void* array_of_statuses) {
+  return forward<Entry::request_get_status_all, nullptr, request_get_status_all_stand_in, Tests<test_in_request_get_status_all>{}, request_get_status_all_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_any_note(Noted& note, int count, const void* array_of_requests, int*, int*, void*) {
+  note.waits(count, array_of_requests);
+  note.tests();
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Request_get_status_any(int count, const void* array_of_requests, int* index, int* flag, void* status) {
+  return forward_mpi<Entry::request_get_status_any, nullptr, request_get_status_any_stand_in, Tests<test_in_request_get_status_any>{}, request_get_status_any_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+}
+STRETTO_EXPORT int PMPI_Request_get_status_any(int count, const void* array_of_requests, int* index, int* flag, void* status) {
+  return forward<Entry::request_get_status_any, nullptr, request_get_status_any_stand_in, Tests<test_in_request_get_status_any>{}, request_get_status_any_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_some_note(Noted& note, int incount, const void* array_of_requests, int*, int*, void*) {
+  note.waits(incount, array_of_requests);
+  note.tests();
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Request_get_status_some(int incount, const void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
+  return forward_mpi<Entry::request_get_status_some, nullptr, request_get_status_some_stand_in, Tests<test_in_request_get_status_some>{}, request_get_status_some_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+}
+STRETTO_EXPORT int PMPI_Request_get_status_some(int incount, const void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
+  return forward<Entry::request_get_status_some, nullptr, request_get_status_some_stand_in, Tests<test_in_request_get_status_some>{}, request_get_status_some_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
 namespace {
@@ -1621,11 +2471,17 @@ namespace {
   touched.elements(origin_addr, origin_count, origin_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rget_note(Noted& note, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rget(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rget, rget_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rget, rget_touched, nullptr, nullptr, rget_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rget, rget_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rget, rget_touched, nullptr, nullptr, rget_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -1635,11 +2491,17 @@ namespace {
   touched.elements(result_addr, result_count, result_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rget_accumulate_note(Noted& note, const void*, int, Handle, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rget_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::rget_accumulate, rget_accumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::rget_accumulate, rget_accumulate_touched, nullptr, nullptr, rget_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::rget_accumulate, rget_accumulate_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::rget_accumulate, rget_accumulate_touched, nullptr, nullptr, rget_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -1648,11 +2510,17 @@ namespace {
   touched.elements(origin_addr, origin_count, origin_datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rput_note(Noted& note, const void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rput(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rput, rput_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rput, rput_touched, nullptr, nullptr, rput_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rput(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rput, rput_touched>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rput, rput_touched, nullptr, nullptr, rput_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -1661,11 +2529,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rsend_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::rsend, rsend_touched, nullptr, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::rsend, rsend_touched, nullptr, wait_in_rsend, rsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Rsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::rsend, rsend_touched, nullptr, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::rsend, rsend_touched, nullptr, wait_in_rsend, rsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -1674,13 +2547,24 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rsend_init_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::rsend_init, rsend_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::rsend_init, rsend_init_touched, nullptr, nullptr, rsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Rsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::rsend_init, rsend_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::rsend_init, rsend_init_touched, nullptr, nullptr, rsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void scan_init_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool scan_init_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return scan(call, sendbuf, recvbuf, count, datatype, op, comm); };
@@ -1688,12 +2572,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}, scan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}, scan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void scatter_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool scatter_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return scatter(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); };
@@ -1701,12 +2590,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}, scatter_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scatter_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}, scatter_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void scatterv_init_note(Noted& note, const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] bool scatterv_init_served(int* code, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return scatterv(call, sendbuf, Array{sendcounts, false}, Array{displs, false}, sendtype, recvbuf, recvcount, recvtype, root, comm); };
@@ -1714,10 +2608,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatterv_init(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}, scatterv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scatterv_init(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}, scatterv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -1726,11 +2620,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void send_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Send(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::send, send_touched, nullptr, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::send, send_touched, nullptr, wait_in_send, send_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Send(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::send, send_touched, nullptr, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::send, send_touched, nullptr, wait_in_send, send_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -1739,11 +2638,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void send_init_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Send_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::send_init, send_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::send_init, send_init_touched, nullptr, nullptr, send_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Send_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::send_init, send_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::send_init, send_init_touched, nullptr, nullptr, send_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -1753,11 +2658,17 @@ namespace {
   touched.elements(recvbuf, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_note(Noted& note, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*) {
+  note.sends(dest, sendtag, comm, sendcount, sendtype);
+  note.receives(source, recvtag, comm, recvcount, recvtype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Sendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv, sendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv, sendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
 namespace {
@@ -1766,11 +2677,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_replace_note(Noted& note, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*) {
+  note.sends(dest, sendtag, comm, count, datatype);
+  note.receives(source, recvtag, comm, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace, sendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace, sendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 
 namespace {
@@ -1779,11 +2696,16 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ssend_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ssend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::ssend, ssend_touched, nullptr, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::ssend, ssend_touched, nullptr, wait_in_ssend, ssend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Ssend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::ssend, ssend_touched, nullptr, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::ssend, ssend_touched, nullptr, wait_in_ssend, ssend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -1792,11 +2714,17 @@ namespace {
   touched.elements(buf, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ssend_init_note(Noted& note, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ssend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ssend_init, ssend_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ssend_init, ssend_init_touched, nullptr, nullptr, ssend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ssend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ssend_init, ssend_init_touched>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ssend_init, ssend_init_touched, nullptr, nullptr, ssend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -1823,32 +2751,56 @@ STRETTO_EXPORT int PMPI_Startall(int count, void* array_of_requests) {
   return forward<Entry::startall, startall_touched, nullptr, Serves<startall_served>{}>(__builtin_return_address(0), count, array_of_requests);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void test_note(Noted& note, void* request, int*, void*) {
+  note.waits(1, request);
+  note.tests();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Test(void* request, int* flag, void* status) {
-  return forward_mpi<Entry::test, nullptr, nullptr, Tests<test_in_test>{}>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::test, nullptr, nullptr, Tests<test_in_test>{}, test_note>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Test(void* request, int* flag, void* status) {
-  return forward<Entry::test, nullptr, nullptr, Tests<test_in_test>{}>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::test, nullptr, nullptr, Tests<test_in_test>{}, test_note>(__builtin_return_address(0), request, flag, status);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void testall_note(Noted& note, int count, void* array_of_requests, int*, void*) {
+  note.waits(count, array_of_requests);
+  note.tests();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward_mpi<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward_mpi<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}, testall_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}, testall_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void testany_note(Noted& note, int count, void* array_of_requests, int*, int*, void*) {
+  note.waits(count, array_of_requests, true);
+  note.tests();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward_mpi<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward_mpi<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}, testany_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 STRETTO_EXPORT int PMPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}, testany_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void testsome_note(Noted& note, int incount, void* array_of_requests, int*, int*, void*) {
+  note.waits(incount, array_of_requests, true);
+  note.tests();
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward_mpi<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward_mpi<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}, testsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}, testsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
 STRETTO_EXPORT int MPI_Type_free(void* datatype) {
@@ -1886,32 +2838,52 @@ STRETTO_EXPORT int PMPI_Unpack_external(const void* datarep, const void* inbuf, 
   return forward<Entry::unpack_external, unpack_external_touched>(__builtin_return_address(0), datarep, inbuf, insize, position, outbuf, outcount, datatype);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void wait_note(Noted& note, void* request, void*) {
+  note.waits(1, request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Wait(void* request, void* status) {
-  return forward_mpi<Entry::wait, nullptr, nullptr, wait_in_wait>(__builtin_return_address(0), request, status);
+  return forward_mpi<Entry::wait, nullptr, nullptr, wait_in_wait, wait_note>(__builtin_return_address(0), request, status);
 }
 STRETTO_EXPORT int PMPI_Wait(void* request, void* status) {
-  return forward<Entry::wait, nullptr, nullptr, wait_in_wait>(__builtin_return_address(0), request, status);
+  return forward<Entry::wait, nullptr, nullptr, wait_in_wait, wait_note>(__builtin_return_address(0), request, status);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void waitall_note(Noted& note, int count, void* array_of_requests, void*) {
+  note.waits(count, array_of_requests);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Waitall(int count, void* array_of_requests, void* array_of_statuses) {
-  return forward_mpi<Entry::waitall, nullptr, nullptr, wait_in_waitall>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
+  return forward_mpi<Entry::waitall, nullptr, nullptr, wait_in_waitall, waitall_note>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Waitall(int count, void* array_of_requests, void* array_of_statuses) {
-  return forward<Entry::waitall, nullptr, nullptr, wait_in_waitall>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
+  return forward<Entry::waitall, nullptr, nullptr, wait_in_waitall, waitall_note>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void waitany_note(Noted& note, int count, void* array_of_requests, int*, void*) {
+  note.waits(count, array_of_requests, true);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Waitany(int count, void* array_of_requests, int* index, void* status) {
-  return forward_mpi<Entry::waitany, nullptr, nullptr, wait_in_waitany>(__builtin_return_address(0), count, array_of_requests, index, status);
+  return forward_mpi<Entry::waitany, nullptr, nullptr, wait_in_waitany, waitany_note>(__builtin_return_address(0), count, array_of_requests, index, status);
 }
 STRETTO_EXPORT int PMPI_Waitany(int count, void* array_of_requests, int* index, void* status) {
-  return forward<Entry::waitany, nullptr, nullptr, wait_in_waitany>(__builtin_return_address(0), count, array_of_requests, index, status);
+  return forward<Entry::waitany, nullptr, nullptr, wait_in_waitany, waitany_note>(__builtin_return_address(0), count, array_of_requests, index, status);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void waitsome_note(Noted& note, int incount, void* array_of_requests, int*, int*, void*) {
+  note.waits(incount, array_of_requests, true);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Waitsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward_mpi<Entry::waitsome, nullptr, nullptr, wait_in_waitsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward_mpi<Entry::waitsome, nullptr, nullptr, wait_in_waitsome, waitsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Waitsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward<Entry::waitsome, nullptr, nullptr, wait_in_waitsome>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward<Entry::waitsome, nullptr, nullptr, wait_in_waitsome, waitsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
 namespace {
@@ -1920,11 +2892,28 @@ namespace {
   touched.bytes(base, size);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_attach_note(Noted& note, Handle win, void*, std::int64_t) {
+  note.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_attach(Handle win, void* base, std::int64_t size) {
-  return forward_mpi<Entry::win_attach, win_attach_touched>(__builtin_return_address(0), win, base, size);
+  return forward_mpi<Entry::win_attach, win_attach_touched, nullptr, nullptr, win_attach_note>(__builtin_return_address(0), win, base, size);
 }
 STRETTO_EXPORT int PMPI_Win_attach(Handle win, void* base, std::int64_t size) {
-  return forward<Entry::win_attach, win_attach_touched>(__builtin_return_address(0), win, base, size);
+  return forward<Entry::win_attach, win_attach_touched, nullptr, nullptr, win_attach_note>(__builtin_return_address(0), win, base, size);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_complete_note(Noted& note, Handle win) {
+  note.window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_complete(Handle win) {
+  return forward_mpi<Entry::win_complete, nullptr, nullptr, nullptr, win_complete_note>(__builtin_return_address(0), win);
+}
+STRETTO_EXPORT int PMPI_Win_complete(Handle win) {
+  return forward<Entry::win_complete, nullptr, nullptr, nullptr, win_complete_note>(__builtin_return_address(0), win);
 }
 
 namespace {
@@ -1932,18 +2921,179 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_detach_note(Noted& note, Handle win, const void*) {
+  note.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_detach(Handle win, const void* base) {
-  return forward_mpi<Entry::win_detach, win_detach_touched>(__builtin_return_address(0), win, base);
+  return forward_mpi<Entry::win_detach, win_detach_touched, nullptr, nullptr, win_detach_note>(__builtin_return_address(0), win, base);
 }
 STRETTO_EXPORT int PMPI_Win_detach(Handle win, const void* base) {
-  return forward<Entry::win_detach, win_detach_touched>(__builtin_return_address(0), win, base);
+  return forward<Entry::win_detach, win_detach_touched, nullptr, nullptr, win_detach_note>(__builtin_return_address(0), win, base);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void win_fence_note(Noted& note, int, Handle win) {
+  note.all_of_window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_fence(int assert, Handle win) {
+  return forward_mpi<Entry::win_fence, nullptr, nullptr, nullptr, win_fence_note>(__builtin_return_address(0), assert, win);
+}
+STRETTO_EXPORT int PMPI_Win_fence(int assert, Handle win) {
+  return forward<Entry::win_fence, nullptr, nullptr, nullptr, win_fence_note>(__builtin_return_address(0), assert, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_note(Noted& note, int rank, Handle win) {
+  note.at_target(rank, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_flush(int rank, Handle win) {
+  return forward_mpi<Entry::win_flush, nullptr, nullptr, nullptr, win_flush_note>(__builtin_return_address(0), rank, win);
+}
+STRETTO_EXPORT int PMPI_Win_flush(int rank, Handle win) {
+  return forward<Entry::win_flush, nullptr, nullptr, nullptr, win_flush_note>(__builtin_return_address(0), rank, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_all_note(Noted& note, Handle win) {
+  note.window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_flush_all(Handle win) {
+  return forward_mpi<Entry::win_flush_all, nullptr, nullptr, nullptr, win_flush_all_note>(__builtin_return_address(0), win);
+}
+STRETTO_EXPORT int PMPI_Win_flush_all(Handle win) {
+  return forward<Entry::win_flush_all, nullptr, nullptr, nullptr, win_flush_all_note>(__builtin_return_address(0), win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_local_note(Noted& note, int rank, Handle win) {
+  note.at_target(rank, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_flush_local(int rank, Handle win) {
+  return forward_mpi<Entry::win_flush_local, nullptr, nullptr, nullptr, win_flush_local_note>(__builtin_return_address(0), rank, win);
+}
+STRETTO_EXPORT int PMPI_Win_flush_local(int rank, Handle win) {
+  return forward<Entry::win_flush_local, nullptr, nullptr, nullptr, win_flush_local_note>(__builtin_return_address(0), rank, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_local_all_note(Noted& note, Handle win) {
+  note.window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_flush_local_all(Handle win) {
+  return forward_mpi<Entry::win_flush_local_all, nullptr, nullptr, nullptr, win_flush_local_all_note>(__builtin_return_address(0), win);
+}
+STRETTO_EXPORT int PMPI_Win_flush_local_all(Handle win) {
+  return forward<Entry::win_flush_local_all, nullptr, nullptr, nullptr, win_flush_local_all_note>(__builtin_return_address(0), win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_lock_note(Noted& note, int, int rank, int, Handle win) {
+  note.at_target(rank, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, Handle win) {
+  return forward_mpi<Entry::win_lock, nullptr, nullptr, nullptr, win_lock_note>(__builtin_return_address(0), lock_type, rank, assert, win);
+}
+STRETTO_EXPORT int PMPI_Win_lock(int lock_type, int rank, int assert, Handle win) {
+  return forward<Entry::win_lock, nullptr, nullptr, nullptr, win_lock_note>(__builtin_return_address(0), lock_type, rank, assert, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_lock_all_note(Noted& note, int, Handle win) {
+  note.window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_lock_all(int assert, Handle win) {
+  return forward_mpi<Entry::win_lock_all, nullptr, nullptr, nullptr, win_lock_all_note>(__builtin_return_address(0), assert, win);
+}
+STRETTO_EXPORT int PMPI_Win_lock_all(int assert, Handle win) {
+  return forward<Entry::win_lock_all, nullptr, nullptr, nullptr, win_lock_all_note>(__builtin_return_address(0), assert, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_post_note(Noted& note, Handle, int, Handle win) {
+  note.window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_post(Handle group, int assert, Handle win) {
+  return forward_mpi<Entry::win_post, nullptr, nullptr, nullptr, win_post_note>(__builtin_return_address(0), group, assert, win);
+}
+STRETTO_EXPORT int PMPI_Win_post(Handle group, int assert, Handle win) {
+  return forward<Entry::win_post, nullptr, nullptr, nullptr, win_post_note>(__builtin_return_address(0), group, assert, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_start_note(Noted& note, Handle, int, Handle win) {
+  note.window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_start(Handle group, int assert, Handle win) {
+  return forward_mpi<Entry::win_start, nullptr, nullptr, nullptr, win_start_note>(__builtin_return_address(0), group, assert, win);
+}
+STRETTO_EXPORT int PMPI_Win_start(Handle group, int assert, Handle win) {
+  return forward<Entry::win_start, nullptr, nullptr, nullptr, win_start_note>(__builtin_return_address(0), group, assert, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_unlock_note(Noted& note, int rank, Handle win) {
+  note.at_target(rank, win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_unlock(int rank, Handle win) {
+  return forward_mpi<Entry::win_unlock, nullptr, nullptr, nullptr, win_unlock_note>(__builtin_return_address(0), rank, win);
+}
+STRETTO_EXPORT int PMPI_Win_unlock(int rank, Handle win) {
+  return forward<Entry::win_unlock, nullptr, nullptr, nullptr, win_unlock_note>(__builtin_return_address(0), rank, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_unlock_all_note(Noted& note, Handle win) {
+  note.window(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_unlock_all(Handle win) {
+  return forward_mpi<Entry::win_unlock_all, nullptr, nullptr, nullptr, win_unlock_all_note>(__builtin_return_address(0), win);
+}
+STRETTO_EXPORT int PMPI_Win_unlock_all(Handle win) {
+  return forward<Entry::win_unlock_all, nullptr, nullptr, nullptr, win_unlock_all_note>(__builtin_return_address(0), win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_wait_note(Noted& note, Handle win) {
+  note.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_wait(Handle win) {
-  return forward_mpi<Entry::win_wait, nullptr, nullptr, wait_in_win_wait>(__builtin_return_address(0), win);
+  return forward_mpi<Entry::win_wait, nullptr, nullptr, wait_in_win_wait, win_wait_note>(__builtin_return_address(0), win);
 }
 STRETTO_EXPORT int PMPI_Win_wait(Handle win) {
-  return forward<Entry::win_wait, nullptr, nullptr, wait_in_win_wait>(__builtin_return_address(0), win);
+  return forward<Entry::win_wait, nullptr, nullptr, wait_in_win_wait, win_wait_note>(__builtin_return_address(0), win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void request_is_complete_note(Noted& note, Handle request) {
+  note.waits(1, &request);
+}
+}  // namespace
+STRETTO_EXPORT int MPIX_Request_is_complete(Handle request) {
+  return forward_mpi<Entry::request_is_complete, nullptr, request_is_complete_stand_in, Tests<test_in_request_is_complete>{}, request_is_complete_note>(__builtin_return_address(0), request);
+}
+STRETTO_EXPORT int PMPIX_Request_is_complete(Handle request) {
+  return forward<Entry::request_is_complete, nullptr, request_is_complete_stand_in, Tests<test_in_request_is_complete>{}, request_is_complete_note>(__builtin_return_address(0), request);
+}
+
+STRETTO_EXPORT int MPIX_Stream_progress(Handle stream) {
+  return forward_mpi<Entry::stream_progress, nullptr, stream_progress_stand_in, drive_before>(__builtin_return_address(0), stream);
+}
+STRETTO_EXPORT int PMPIX_Stream_progress(Handle stream) {
+  return forward<Entry::stream_progress, nullptr, stream_progress_stand_in, drive_before>(__builtin_return_address(0), stream);
 }
 
 #if STRETTO_LARGE_COUNT
@@ -1955,17 +3105,27 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void accumulate_c_note(Noted& note, const void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int accumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle)>(host_entry(Entry::accumulate))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed, nullptr, accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed, nullptr, accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void allgather_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int allgather_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::allgather_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
@@ -1978,12 +3138,45 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}, allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}, allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void allgatherv_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int allgatherv_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  int const narrow_sendcount = narrow(sendcount);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_displs = narrow.everywhere(displs);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle, void*)>(host_entry(Entry::allgatherv_init, nullptr))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool allgatherv_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, comm); };
+  return persistent_init(code, Entry::allgatherv_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::allgatherv_init_c, nullptr, allgatherv_init_c_narrowed, Serves<allgatherv_init_c_served>{}, allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::allgatherv_init_c, nullptr, allgatherv_init_c_narrowed, Serves<allgatherv_init_c_served>{}, allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void allreduce_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int allreduce_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::allreduce_init))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, info, request);
@@ -1996,12 +3189,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}, allreduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allreduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}, allreduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoall_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int alltoall_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::alltoall_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
@@ -2014,12 +3212,75 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}, alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}, alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallv_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int alltoallv_init_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.everywhere(sendcounts);
+  const int* const narrow_sdispls = narrow.everywhere(sdispls);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_rdispls = narrow.everywhere(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, Handle, void*)>(host_entry(Entry::alltoallv_init, nullptr))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool alltoallv_init_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm); };
+  return persistent_init(code, Entry::alltoallv_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::alltoallv_init_c, nullptr, alltoallv_init_c_narrowed, Serves<alltoallv_init_c_served>{}, alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::alltoallv_init_c, nullptr, alltoallv_init_c_narrowed, Serves<alltoallv_init_c_served>{}, alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallw_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int alltoallw_init_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.everywhere(sendcounts);
+  const int* const narrow_sdispls = narrow.everywhere(sdispls);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_rdispls = narrow.everywhere(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle, Handle, void*)>(host_entry(Entry::alltoallw_init, nullptr))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtypes, recvbuf, narrow_recvcounts, narrow_rdispls, recvtypes, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool alltoallw_init_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return alltoallw(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtypes, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtypes, comm); };
+  return persistent_init(code, Entry::alltoallw_init_c, comm, request, make);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::alltoallw_init_c, nullptr, alltoallw_init_c_narrowed, Serves<alltoallw_init_c_served>{}, alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward<Entry::alltoallw_init_c, nullptr, alltoallw_init_c_narrowed, Serves<alltoallw_init_c_served>{}, alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void bcast_init_c_note(Noted& note, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int bcast_init_c_narrowed(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, Handle, Handle, void*)>(host_entry(Entry::bcast_init))(buffer, narrowed(count), datatype, root, comm, info, request);
@@ -2032,10 +3293,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast_init_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward_mpi<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}, bcast_init_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Bcast_init_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}, bcast_init_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 
 namespace {
@@ -2045,15 +3306,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void bsend_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int bsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::bsend))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed, nullptr, bsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Bsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed, nullptr, bsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -2063,15 +3329,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void bsend_init_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int bsend_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::bsend_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed, nullptr, bsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Bsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed, nullptr, bsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -2093,6 +3365,11 @@ STRETTO_EXPORT int PMPI_Buffer_attach_c(void* buffer, std::int64_t size) {
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void exscan_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int exscan_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::exscan_init))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, info, request);
 }
@@ -2104,10 +3381,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}, exscan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Exscan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}, exscan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -2117,15 +3394,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_iread))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed, nullptr, file_iread_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed, nullptr, file_iread_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -2135,15 +3418,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_all_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_all_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_iread_all))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed, nullptr, file_iread_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed, nullptr, file_iread_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -2153,15 +3442,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_c_note(Noted& note, Handle fh, std::int64_t, void*, std::int64_t, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_at_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_iread_at))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed, nullptr, file_iread_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed, nullptr, file_iread_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -2171,15 +3466,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_all_c_note(Noted& note, Handle fh, std::int64_t, void*, std::int64_t, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_at_all_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_iread_at_all))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed, nullptr, file_iread_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed, nullptr, file_iread_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -2189,15 +3490,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_shared_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_shared_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_iread_shared))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed, nullptr, file_iread_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed, nullptr, file_iread_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -2207,15 +3514,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed, nullptr, file_iwrite_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed, nullptr, file_iwrite_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -2225,15 +3538,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_all_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_all_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_all))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed, nullptr, file_iwrite_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed, nullptr, file_iwrite_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -2243,15 +3562,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_c_note(Noted& note, Handle fh, std::int64_t, const void*, std::int64_t, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_at_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_at))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed, nullptr, file_iwrite_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed, nullptr, file_iwrite_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -2261,15 +3586,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_c_note(Noted& note, Handle fh, std::int64_t, const void*, std::int64_t, Handle, void* request) {
+  note.all_of_file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_at_all_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_at_all))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed, nullptr, file_iwrite_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed, nullptr, file_iwrite_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -2279,15 +3610,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_shared_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle, void* request) {
+  note.file(fh);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_shared_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_shared))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed, nullptr, file_iwrite_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed, nullptr, file_iwrite_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -2297,15 +3634,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed, nullptr, file_read_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed, nullptr, file_read_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -2315,15 +3657,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_all_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read_all))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed, nullptr, file_read_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed, nullptr, file_read_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -2333,15 +3680,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_begin_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_all_begin_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle)>(host_entry(Entry::file_read_all_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_all_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed, nullptr, file_read_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_all_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed, nullptr, file_read_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -2351,15 +3703,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_c_note(Noted& note, Handle fh, std::int64_t, void*, std::int64_t, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_at_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_read_at))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed, nullptr, file_read_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed, nullptr, file_read_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -2369,15 +3726,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_c_note(Noted& note, Handle fh, std::int64_t, void*, std::int64_t, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_at_all_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_read_at_all))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed, nullptr, file_read_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed, nullptr, file_read_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -2387,15 +3749,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_c_note(Noted& note, Handle fh, std::int64_t, void*, std::int64_t, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_at_all_begin_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle)>(host_entry(Entry::file_read_at_all_begin))(fh, offset, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_begin_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed, nullptr, file_read_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_begin_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed, nullptr, file_read_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -2405,15 +3772,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_ordered_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read_ordered))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed, nullptr, file_read_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed, nullptr, file_read_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -2423,15 +3795,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_ordered_begin_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle)>(host_entry(Entry::file_read_ordered_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed, nullptr, file_read_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed, nullptr, file_read_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -2441,15 +3818,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_shared_c_note(Noted& note, Handle fh, void*, std::int64_t, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_shared_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read_shared))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed, nullptr, file_read_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed, nullptr, file_read_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -2459,15 +3841,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed, nullptr, file_write_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed, nullptr, file_write_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -2477,15 +3864,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_all_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write_all))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed, nullptr, file_write_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed, nullptr, file_write_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -2495,15 +3887,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_begin_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_all_begin_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle)>(host_entry(Entry::file_write_all_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_all_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed, nullptr, file_write_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_all_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed, nullptr, file_write_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -2513,15 +3910,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_c_note(Noted& note, Handle fh, std::int64_t, const void*, std::int64_t, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_at_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_write_at))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed, nullptr, file_write_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed, nullptr, file_write_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -2531,15 +3933,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_c_note(Noted& note, Handle fh, std::int64_t, const void*, std::int64_t, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_at_all_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_write_at_all))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed, nullptr, file_write_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed, nullptr, file_write_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -2549,15 +3956,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_c_note(Noted& note, Handle fh, std::int64_t, const void*, std::int64_t, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_at_all_begin_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle)>(host_entry(Entry::file_write_at_all_begin))(fh, offset, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_begin_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed, nullptr, file_write_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_begin_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed, nullptr, file_write_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -2567,15 +3979,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle, void*) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_ordered_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write_ordered))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed, nullptr, file_write_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed, nullptr, file_write_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -2585,15 +4002,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle) {
+  note.all_of_file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_ordered_begin_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle)>(host_entry(Entry::file_write_ordered_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed, nullptr, file_write_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed, nullptr, file_write_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -2603,17 +4025,27 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_shared_c_note(Noted& note, Handle fh, const void*, std::int64_t, Handle, void*) {
+  note.file(fh);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_shared_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write_shared))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed, nullptr, file_write_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed, nullptr, file_write_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void gather_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int gather_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle, Handle, void*)>(host_entry(Entry::gather_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, root, comm, info, request);
@@ -2626,10 +4058,38 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}, gather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Gather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}, gather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void gatherv_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int gatherv_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  int const narrow_sendcount = narrow(sendcount);
+  const int* const narrow_recvcounts = narrow.at_root(recvcounts, root);
+  const int* const narrow_displs = narrow.at_root(displs, root);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle, Handle, void*)>(host_entry(Entry::gatherv_init, nullptr))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, root, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool gatherv_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, root, comm); };
+  return persistent_init(code, Entry::gatherv_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Gatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::gatherv_init_c, nullptr, gatherv_init_c_narrowed, Serves<gatherv_init_c_served>{}, gatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Gatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::gatherv_init_c, nullptr, gatherv_init_c_narrowed, Serves<gatherv_init_c_served>{}, gatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -2639,15 +4099,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void get_c_note(Noted& note, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int get_c_narrowed(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, std::int64_t, int, Handle, Handle)>(host_entry(Entry::get))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Get_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::get_c, get_c_touched, get_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::get_c, get_c_touched, get_c_narrowed, nullptr, get_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Get_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::get_c, get_c_touched, get_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::get_c, get_c_touched, get_c_narrowed, nullptr, get_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -2658,15 +4123,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void get_accumulate_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int get_accumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle)>(host_entry(Entry::get_accumulate))(origin_addr, narrowed(origin_count), origin_datatype, result_addr, narrowed(result_count), result_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Get_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed, nullptr, get_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Get_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed, nullptr, get_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 
 namespace {
@@ -2674,6 +4144,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, sendcount, sendtype);
   touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallgather_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2692,10 +4167,49 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}, iallgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}, iallgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void iallgatherv_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void*) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  touched.blocks(recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallgatherv_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int iallgatherv_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  int const narrow_sendcount = narrow(sendcount);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_displs = narrow.everywhere(displs);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle, void*)>(host_entry(Entry::iallgatherv, nullptr))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iallgatherv_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::iallgatherv_c, call_begins()};
+  call.requested = &requested;
+  if (!allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Iallgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  return forward_mpi<Entry::iallgatherv_c, iallgatherv_c_touched, iallgatherv_c_narrowed, Serves<iallgatherv_c_served>{}, iallgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+}
+STRETTO_EXPORT int PMPI_Iallgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  return forward<Entry::iallgatherv_c, iallgatherv_c_touched, iallgatherv_c_narrowed, Serves<iallgatherv_c_served>{}, iallgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -2703,6 +4217,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallreduce_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2721,10 +4240,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}, iallreduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}, iallreduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -2732,6 +4251,11 @@ namespace {
   const Touched touched(comm);
   touched.each(sendbuf, sendcount, sendtype);
   touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoall_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2750,16 +4274,99 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}, ialltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}, ialltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallv_c_touched(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void*) {
+  const Touched touched(comm);
+  touched.blocks(sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype);
+  touched.blocks(recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallv_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int ialltoallv_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.everywhere(sendcounts);
+  const int* const narrow_sdispls = narrow.everywhere(sdispls);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_rdispls = narrow.everywhere(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, void*)>(host_entry(Entry::ialltoallv, nullptr))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ialltoallv_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ialltoallv_c, call_begins()};
+  call.requested = &requested;
+  if (!alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Ialltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  return forward_mpi<Entry::ialltoallv_c, ialltoallv_c_touched, ialltoallv_c_narrowed, Serves<ialltoallv_c_served>{}, ialltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+}
+STRETTO_EXPORT int PMPI_Ialltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  return forward<Entry::ialltoallv_c, ialltoallv_c_touched, ialltoallv_c_narrowed, Serves<ialltoallv_c_served>{}, ialltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallw_c_touched(const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle, void*) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallw_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int ialltoallw_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.everywhere(sendcounts);
+  const int* const narrow_sdispls = narrow.everywhere(sdispls);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  const int* const narrow_rdispls = narrow.everywhere(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle, void*)>(host_entry(Entry::ialltoallw, nullptr))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtypes, recvbuf, narrow_recvcounts, narrow_rdispls, recvtypes, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ialltoallw_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ialltoallw_c, call_begins()};
+  call.requested = &requested;
+  if (!alltoallw(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtypes, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtypes, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Ialltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, void* request) {
+  return forward_mpi<Entry::ialltoallw_c, ialltoallw_c_touched, ialltoallw_c_narrowed, Serves<ialltoallw_c_served>{}, ialltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+}
+STRETTO_EXPORT int PMPI_Ialltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, void* request) {
+  return forward<Entry::ialltoallw_c, ialltoallw_c_touched, ialltoallw_c_narrowed, Serves<ialltoallw_c_served>{}, ialltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ibcast_c_touched(void* buffer, std::int64_t count, Handle datatype, int, Handle comm, void*) {
   const Touched touched(comm);
   touched.elements(buffer, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ibcast_c_note(Noted& note, void*, std::int64_t, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2778,10 +4385,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward_mpi<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}, ibcast_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
-  return forward<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}, ibcast_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 
 namespace {
@@ -2791,15 +4398,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ibsend_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int ibsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::ibsend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed, nullptr, ibsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed, nullptr, ibsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -2807,6 +4420,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iexscan_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2825,10 +4443,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iexscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}, iexscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iexscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}, iexscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -2836,6 +4454,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, sendcount, sendtype);
   if (touched.at(root)) touched.each(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void igather_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2854,10 +4477,49 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Igather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}, igather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}, igather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void igatherv_c_touched(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, void*) {
+  const Touched touched(comm);
+  touched.elements(sendbuf, sendcount, sendtype);
+  if (touched.at(root)) touched.blocks(recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void igatherv_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, int, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int igatherv_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  int const narrow_sendcount = narrow(sendcount);
+  const int* const narrow_recvcounts = narrow.at_root(recvcounts, root);
+  const int* const narrow_displs = narrow.at_root(displs, root);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle, void*)>(host_entry(Entry::igatherv, nullptr))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, root, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool igatherv_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::igatherv_c, call_begins()};
+  call.requested = &requested;
+  if (!gatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Igatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, void* request) {
+  return forward_mpi<Entry::igatherv_c, igatherv_c_touched, igatherv_c_narrowed, Serves<igatherv_c_served>{}, igatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+}
+STRETTO_EXPORT int PMPI_Igatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, void* request) {
+  return forward<Entry::igatherv_c, igatherv_c_touched, igatherv_c_narrowed, Serves<igatherv_c_served>{}, igatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 
 namespace {
@@ -2867,20 +4529,30 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void imrecv_c_note(Noted& note, void*, std::int64_t, Handle, void*, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int imrecv_c_narrowed(void* buf, std::int64_t count, Handle datatype, void* message, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, void*, void*)>(host_entry(Entry::imrecv))(buf, narrowed(count), datatype, message, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Imrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* request) {
-  return forward_mpi<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward_mpi<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed, nullptr, imrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 STRETTO_EXPORT int PMPI_Imrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* request) {
-  return forward<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed, nullptr, imrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_allgather_c_touched(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgather_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2899,15 +4571,57 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}, ineighbor_allgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}, ineighbor_allgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_c_touched(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void*) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int ineighbor_allgatherv_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  int const narrow_sendcount = narrow(sendcount);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  const int* const narrow_displs = narrow.at_sources(displs);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle, void*)>(host_entry(Entry::ineighbor_allgatherv, nullptr))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_allgatherv_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_allgatherv_c, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Ineighbor_allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  return forward_mpi<Entry::ineighbor_allgatherv_c, ineighbor_allgatherv_c_touched, ineighbor_allgatherv_c_narrowed, Serves<ineighbor_allgatherv_c_served>{}, ineighbor_allgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+}
+STRETTO_EXPORT int PMPI_Ineighbor_allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
+  return forward<Entry::ineighbor_allgatherv_c, ineighbor_allgatherv_c_touched, ineighbor_allgatherv_c_narrowed, Serves<ineighbor_allgatherv_c_served>{}, ineighbor_allgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_alltoall_c_touched(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void*) {
   Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2926,10 +4640,84 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}, ineighbor_alltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}, ineighbor_alltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_c_touched(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void*) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int ineighbor_alltoallv_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.at_destinations(sendcounts);
+  const int* const narrow_sdispls = narrow.at_destinations(sdispls);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  const int* const narrow_rdispls = narrow.at_sources(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, void*)>(host_entry(Entry::ineighbor_alltoallv, nullptr))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_alltoallv_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_alltoallv_c, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Ineighbor_alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  return forward_mpi<Entry::ineighbor_alltoallv_c, ineighbor_alltoallv_c_touched, ineighbor_alltoallv_c_narrowed, Serves<ineighbor_alltoallv_c_served>{}, ineighbor_alltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+}
+STRETTO_EXPORT int PMPI_Ineighbor_alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
+  return forward<Entry::ineighbor_alltoallv_c, ineighbor_alltoallv_c_touched, ineighbor_alltoallv_c_narrowed, Serves<ineighbor_alltoallv_c_served>{}, ineighbor_alltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_c_touched(const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle, void*) {
+  Touched().everything();
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_c_note(Noted& note, const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int ineighbor_alltoallw_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.at_destinations(sendcounts);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle, void*)>(host_entry(Entry::ineighbor_alltoallw, nullptr))(sendbuf, narrow_sendcounts, sdispls, sendtypes, recvbuf, narrow_recvcounts, rdispls, recvtypes, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ineighbor_alltoallw_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ineighbor_alltoallw_c, call_begins()};
+  call.requested = &requested;
+  if (!neighbor_alltoallw(call, sendbuf, Array{sendcounts, true}, sdispls, sendtypes, recvbuf, Array{recvcounts, true}, rdispls, recvtypes, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Ineighbor_alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
+  return forward_mpi<Entry::ineighbor_alltoallw_c, ineighbor_alltoallw_c_touched, ineighbor_alltoallw_c_narrowed, Serves<ineighbor_alltoallw_c_served>{}, ineighbor_alltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+}
+STRETTO_EXPORT int PMPI_Ineighbor_alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
+  return forward<Entry::ineighbor_alltoallw_c, ineighbor_alltoallw_c_touched, ineighbor_alltoallw_c_narrowed, Serves<ineighbor_alltoallw_c_served>{}, ineighbor_alltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 namespace {
@@ -2939,15 +4727,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void irecv_c_note(Noted& note, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  note.receives(source, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int irecv_c_narrowed(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::irecv))(buf, narrowed(count), datatype, source, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Irecv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed, nullptr, irecv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irecv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed, nullptr, irecv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
 namespace {
@@ -2955,6 +4749,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   if (touched.at(root)) touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -2973,10 +4772,47 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward_mpi<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}, ireduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}, ireduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_c_touched(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle, Handle comm, void*) {
+  const Touched touched(comm);
+  touched.sum(sendbuf, Array{recvcounts, true}, datatype);
+  touched.sum(recvbuf, Array{recvcounts, true}, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_c_note(Noted& note, const void*, void*, const std::int64_t*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int ireduce_scatter_c_narrowed(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, const int*, Handle, Handle, Handle, void*)>(host_entry(Entry::ireduce_scatter, nullptr))(sendbuf, recvbuf, narrow_recvcounts, datatype, op, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool ireduce_scatter_c_served(int* code, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::ireduce_scatter_c, call_begins()};
+  call.requested = &requested;
+  if (!reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, true}, datatype, op, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Ireduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  return forward_mpi<Entry::ireduce_scatter_c, ireduce_scatter_c_touched, ireduce_scatter_c_narrowed, Serves<ireduce_scatter_c_served>{}, ireduce_scatter_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+}
+STRETTO_EXPORT int PMPI_Ireduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  return forward<Entry::ireduce_scatter_c, ireduce_scatter_c_touched, ireduce_scatter_c_narrowed, Serves<ireduce_scatter_c_served>{}, ireduce_scatter_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 
 namespace {
@@ -2984,6 +4820,11 @@ namespace {
   const Touched touched(comm);
   touched.each(sendbuf, recvcount, datatype);
   touched.each(recvbuf, recvcount, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -3002,10 +4843,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}, ireduce_scatter_block_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}, ireduce_scatter_block_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 
 namespace {
@@ -3015,15 +4856,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void irsend_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int irsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::irsend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Irsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed, nullptr, irsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed, nullptr, irsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -3031,6 +4878,11 @@ namespace {
   const Touched touched(comm);
   touched.elements(sendbuf, count, datatype);
   touched.elements(recvbuf, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscan_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -3049,10 +4901,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}, iscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}, iscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -3060,6 +4912,11 @@ namespace {
   const Touched touched(comm);
   if (touched.at(root)) touched.each(sendbuf, sendcount, sendtype);
   touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscatter_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, void* request) {
+  note.makes(request);
 }
 }  // namespace
 namespace {
@@ -3078,10 +4935,49 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}, iscatter_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}, iscatter_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void iscatterv_c_touched(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void*) {
+  const Touched touched(comm);
+  if (touched.at(root)) touched.blocks(sendbuf, Array{sendcounts, true}, Array{displs, true}, sendtype);
+  touched.elements(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscatterv_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, std::int64_t, Handle, int, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int iscatterv_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.at_root(sendcounts, root);
+  const int* const narrow_displs = narrow.at_root(displs, root);
+  int const narrow_recvcount = narrow(recvcount);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle, void*)>(host_entry(Entry::iscatterv, nullptr))(sendbuf, narrow_sendcounts, narrow_displs, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool iscatterv_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  Requested requested{request};
+  Call call{Entry::iscatterv_c, call_begins()};
+  call.requested = &requested;
+  if (!scatterv(call, sendbuf, Array{sendcounts, true}, Array{displs, true}, sendtype, recvbuf, recvcount, recvtype, root, comm)) return false;
+  *code = call.code;
+  return true;
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Iscatterv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  return forward_mpi<Entry::iscatterv_c, iscatterv_c_touched, iscatterv_c_narrowed, Serves<iscatterv_c_served>{}, iscatterv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+}
+STRETTO_EXPORT int PMPI_Iscatterv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  return forward<Entry::iscatterv_c, iscatterv_c_touched, iscatterv_c_narrowed, Serves<iscatterv_c_served>{}, iscatterv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -3091,15 +4987,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void isend_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int isend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::isend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Isend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::isend_c, isend_c_touched, isend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::isend_c, isend_c_touched, isend_c_narrowed, nullptr, isend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::isend_c, isend_c_touched, isend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::isend_c, isend_c_touched, isend_c_narrowed, nullptr, isend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -3110,15 +5012,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_c_note(Noted& note, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+  note.sends(dest, sendtag, comm, sendcount, sendtype);
+  note.receives(source, recvtag, comm, recvcount, recvtype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int isendrecv_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::isendrecv))(sendbuf, narrowed(sendcount), sendtype, dest, sendtag, recvbuf, narrowed(recvcount), recvtype, source, recvtag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Isendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed, nullptr, isendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed, nullptr, isendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 
 namespace {
@@ -3128,15 +5037,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_replace_c_note(Noted& note, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+  note.sends(dest, sendtag, comm, count, datatype);
+  note.receives(source, recvtag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int isendrecv_replace_c_narrowed(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, int, int, Handle, void*)>(host_entry(Entry::isendrecv_replace))(buf, narrowed(count), datatype, dest, sendtag, source, recvtag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Isendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed, nullptr, isendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed, nullptr, isendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 
 namespace {
@@ -3146,15 +5062,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void issend_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int issend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::issend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Issend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::issend_c, issend_c_touched, issend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::issend_c, issend_c_touched, issend_c_narrowed, nullptr, issend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Issend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::issend_c, issend_c_touched, issend_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::issend_c, issend_c_touched, issend_c_narrowed, nullptr, issend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -3164,17 +5086,27 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void mrecv_c_note(Noted& note, void*, std::int64_t, Handle, void*, void*) {
+  note.other();
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int mrecv_c_narrowed(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
   return reinterpret_cast<int (*)(void*, int, Handle, void*, void*)>(host_entry(Entry::mrecv))(buf, narrowed(count), datatype, message, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
-  return forward_mpi<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward_mpi<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv, mrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 STRETTO_EXPORT int PMPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
-  return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv, mrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int neighbor_allgather_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::neighbor_allgather_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
@@ -3187,12 +5119,45 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}, neighbor_allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}, neighbor_allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int neighbor_allgatherv_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  int const narrow_sendcount = narrow(sendcount);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  const int* const narrow_displs = narrow.at_sources(displs);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle, void*)>(host_entry(Entry::neighbor_allgatherv_init, nullptr))(sendbuf, narrow_sendcount, sendtype, recvbuf, narrow_recvcounts, narrow_displs, recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_allgatherv_init_c_served(int* code, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_allgatherv(call, sendbuf, sendcount, sendtype, recvbuf, Array{recvcounts, true}, Array{displs, true}, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_allgatherv_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_allgatherv_init_c, nullptr, neighbor_allgatherv_init_c_narrowed, Serves<neighbor_allgatherv_init_c_served>{}, neighbor_allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_allgatherv_init_c, nullptr, neighbor_allgatherv_init_c_narrowed, Serves<neighbor_allgatherv_init_c_served>{}, neighbor_allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int neighbor_alltoall_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, Handle, Handle, void*)>(host_entry(Entry::neighbor_alltoall_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, comm, info, request);
@@ -3205,10 +5170,66 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}, neighbor_alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}, neighbor_alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int neighbor_alltoallv_init_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.at_destinations(sendcounts);
+  const int* const narrow_sdispls = narrow.at_destinations(sdispls);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  const int* const narrow_rdispls = narrow.at_sources(rdispls);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, Handle, void*)>(host_entry(Entry::neighbor_alltoallv_init, nullptr))(sendbuf, narrow_sendcounts, narrow_sdispls, sendtype, recvbuf, narrow_recvcounts, narrow_rdispls, recvtype, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_alltoallv_init_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_alltoallv(call, sendbuf, Array{sendcounts, true}, Array{sdispls, true}, sendtype, recvbuf, Array{recvcounts, true}, Array{rdispls, true}, recvtype, comm); };
+  return persistent_init(code, Entry::neighbor_alltoallv_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_alltoallv_init_c, nullptr, neighbor_alltoallv_init_c_narrowed, Serves<neighbor_alltoallv_init_c_served>{}, neighbor_alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_alltoallv_init_c, nullptr, neighbor_alltoallv_init_c_narrowed, Serves<neighbor_alltoallv_init_c_served>{}, neighbor_alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_c_note(Noted& note, const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int neighbor_alltoallw_init_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.at_destinations(sendcounts);
+  const int* const narrow_recvcounts = narrow.at_sources(recvcounts);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle, Handle, void*)>(host_entry(Entry::neighbor_alltoallw_init, nullptr))(sendbuf, narrow_sendcounts, sdispls, sendtypes, recvbuf, narrow_recvcounts, rdispls, recvtypes, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool neighbor_alltoallw_init_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return neighbor_alltoallw(call, sendbuf, Array{sendcounts, true}, sdispls, sendtypes, recvbuf, Array{recvcounts, true}, rdispls, recvtypes, comm); };
+  return persistent_init(code, Entry::neighbor_alltoallw_init_c, comm, request, make);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Neighbor_alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::neighbor_alltoallw_init_c, nullptr, neighbor_alltoallw_init_c_narrowed, Serves<neighbor_alltoallw_init_c_served>{}, neighbor_alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Neighbor_alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
+  return forward<Entry::neighbor_alltoallw_init_c, nullptr, neighbor_alltoallw_init_c_narrowed, Serves<neighbor_alltoallw_init_c_served>{}, neighbor_alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
 namespace {
@@ -3257,15 +5278,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void put_c_note(Noted& note, const void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+  note.at_target(target_rank, win);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int put_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle)>(host_entry(Entry::put))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Put_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::put_c, put_c_touched, put_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::put_c, put_c_touched, put_c_narrowed, nullptr, put_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Put_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::put_c, put_c_touched, put_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::put_c, put_c_touched, put_c_narrowed, nullptr, put_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -3275,15 +5301,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void raccumulate_c_note(Noted& note, const void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int raccumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle, void*)>(host_entry(Entry::raccumulate))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Raccumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed, nullptr, raccumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Raccumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed, nullptr, raccumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -3293,15 +5325,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void recv_c_note(Noted& note, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void*) {
+  note.receives(source, tag, comm, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int recv_c_narrowed(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::recv))(buf, narrowed(count), datatype, source, tag, comm, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Recv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward_mpi<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv, recv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Recv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv, recv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 
 namespace {
@@ -3311,17 +5348,28 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void recv_init_c_note(Noted& note, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  note.receives(source, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int recv_init_c_narrowed(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::recv_init))(buf, narrowed(count), datatype, source, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Recv_init_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed, nullptr, recv_init_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Recv_init_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed, nullptr, recv_init_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int reduce_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, int, Handle, Handle, void*)>(host_entry(Entry::reduce_init))(sendbuf, recvbuf, narrowed(count), datatype, op, root, comm, info, request);
@@ -3334,10 +5382,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward_mpi<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}, reduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}, reduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 
 namespace {
@@ -3360,6 +5408,11 @@ STRETTO_EXPORT int PMPI_Reduce_local_c(const void* inbuf, void* inoutbuf, std::i
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int reduce_scatter_block_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::reduce_scatter_block_init))(sendbuf, recvbuf, narrowed(recvcount), datatype, op, comm, info, request);
 }
@@ -3371,10 +5424,36 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block_init_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward_mpi<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}, reduce_scatter_block_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_scatter_block_init_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}, reduce_scatter_block_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_init_c_note(Noted& note, const void*, void*, const std::int64_t*, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int reduce_scatter_init_c_narrowed(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_recvcounts = narrow.everywhere(recvcounts);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, void*, const int*, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::reduce_scatter_init, nullptr))(sendbuf, recvbuf, narrow_recvcounts, datatype, op, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool reduce_scatter_init_c_served(int* code, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return reduce_scatter(call, sendbuf, recvbuf, Array{recvcounts, true}, datatype, op, comm); };
+  return persistent_init(code, Entry::reduce_scatter_init_c, comm, request, make, datatype, op);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Reduce_scatter_init_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::reduce_scatter_init_c, nullptr, reduce_scatter_init_c_narrowed, Serves<reduce_scatter_init_c_served>{}, reduce_scatter_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Reduce_scatter_init_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
+  return forward<Entry::reduce_scatter_init_c, nullptr, reduce_scatter_init_c_narrowed, Serves<reduce_scatter_init_c_served>{}, reduce_scatter_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -3384,15 +5463,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rget_c_note(Noted& note, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rget_c_narrowed(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, std::int64_t, int, Handle, Handle, void*)>(host_entry(Entry::rget))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rget_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rget_c, rget_c_touched, rget_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rget_c, rget_c_touched, rget_c_narrowed, nullptr, rget_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rget_c, rget_c_touched, rget_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rget_c, rget_c_touched, rget_c_narrowed, nullptr, rget_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -3403,15 +5488,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rget_accumulate_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rget_accumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle, void*)>(host_entry(Entry::rget_accumulate))(origin_addr, narrowed(origin_count), origin_datatype, result_addr, narrowed(result_count), result_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rget_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed, nullptr, rget_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed, nullptr, rget_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -3421,15 +5512,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rput_c_note(Noted& note, const void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+  note.at_target(target_rank, win);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rput_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle, void*)>(host_entry(Entry::rput))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rput_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rput_c, rput_c_touched, rput_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rput_c, rput_c_touched, rput_c_narrowed, nullptr, rput_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rput_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rput_c, rput_c_touched, rput_c_narrowed>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rput_c, rput_c_touched, rput_c_narrowed, nullptr, rput_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -3439,15 +5536,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rsend_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::rsend))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend, rsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Rsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend, rsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -3457,17 +5559,28 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rsend_init_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rsend_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::rsend_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed, nullptr, rsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Rsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed, nullptr, rsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void scan_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int scan_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::scan_init))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, info, request);
@@ -3480,12 +5593,17 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}, scan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}, scan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void scatter_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
 namespace {
 [[gnu::cold, gnu::noinline]] int scatter_init_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, Handle, Handle, void*)>(host_entry(Entry::scatter_init))(sendbuf, narrowed(sendcount), sendtype, recvbuf, narrowed(recvcount), recvtype, root, comm, info, request);
@@ -3498,10 +5616,38 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}, scatter_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scatter_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}, scatter_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void scatterv_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
+  note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] int scatterv_init_c_narrowed(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  Narrow narrow(comm, Narrow::Arrays::kept);
+  const int* const narrow_sendcounts = narrow.at_root(sendcounts, root);
+  const int* const narrow_displs = narrow.at_root(displs, root);
+  int const narrow_recvcount = narrow(recvcount);
+  if (const int code = narrow.verdict()) return code;
+  return reinterpret_cast<int (*)(const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle, Handle, void*)>(host_entry(Entry::scatterv_init, nullptr))(sendbuf, narrow_sendcounts, narrow_displs, sendtype, recvbuf, narrow_recvcount, recvtype, root, comm, info, request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] bool scatterv_init_c_served(int* code, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  const auto make = [=](Call& call) { return scatterv(call, sendbuf, Array{sendcounts, true}, Array{displs, true}, sendtype, recvbuf, recvcount, recvtype, root, comm); };
+  return persistent_init(code, Entry::scatterv_init_c, comm, request, make, sendtype, recvtype);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Scatterv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward_mpi<Entry::scatterv_init_c, nullptr, scatterv_init_c_narrowed, Serves<scatterv_init_c_served>{}, scatterv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+}
+STRETTO_EXPORT int PMPI_Scatterv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
+  return forward<Entry::scatterv_init_c, nullptr, scatterv_init_c_narrowed, Serves<scatterv_init_c_served>{}, scatterv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -3511,15 +5657,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void send_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int send_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::send))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Send_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send, send_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Send_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send, send_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -3529,15 +5680,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void send_init_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int send_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::send_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Send_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed, nullptr, send_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Send_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed, nullptr, send_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -3548,15 +5705,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_c_note(Noted& note, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*) {
+  note.sends(dest, sendtag, comm, sendcount, sendtype);
+  note.receives(source, recvtag, comm, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int sendrecv_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::sendrecv))(sendbuf, narrowed(sendcount), sendtype, dest, sendtag, recvbuf, narrowed(recvcount), recvtype, source, recvtag, comm, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv, sendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv, sendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
 namespace {
@@ -3566,15 +5729,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_replace_c_note(Noted& note, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*) {
+  note.sends(dest, sendtag, comm, count, datatype);
+  note.receives(source, recvtag, comm, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int sendrecv_replace_c_narrowed(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, int, int, Handle, void*)>(host_entry(Entry::sendrecv_replace))(buf, narrowed(count), datatype, dest, sendtag, source, recvtag, comm, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace, sendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace, sendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 
 namespace {
@@ -3584,15 +5753,20 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ssend_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  note.sends(dest, tag, comm, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int ssend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::ssend))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ssend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend, ssend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Ssend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend, ssend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -3602,15 +5776,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ssend_init_c_note(Noted& note, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  note.sends(dest, tag, comm, count, datatype);
+  note.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int ssend_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::ssend_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ssend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed, nullptr, ssend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ssend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed, nullptr, ssend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include "mpi/communicator.hpp"
 #include "mpi/entry.hpp"
+#include "mpi/noted.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -11,7 +12,7 @@ class Freeing {
  public:
   explicit Freeing(MPI_Comm comm) : comm_(comm), outer_(t_freeing) {
     t_freeing = this;
-    communicator_forget(comm);
+    communicator_being_freed(comm);
   }
   ~Freeing() { t_freeing = outer_; }
   Freeing(const Freeing&) = delete;
@@ -34,7 +35,9 @@ int freed(Entry entry, void* comm) {
   const auto host_function = reinterpret_cast<int (*)(void*)>(host_entry(entry));
   if (comm == nullptr) return host_function(comm);
   const Freeing freeing(*static_cast<const MPI_Comm*>(comm));
-  return host_function(comm);
+  const int code = host_function(comm);
+  noted_comm_freed();
+  return code;
 }
 
 }  // namespace

@@ -20,19 +20,20 @@ namespace stretto::mpi {
 
 // Functions that Stretto calls and that every host of the ABI has.
 // clang-format off
-#define STRETTO_HOST_REQUIRED(X)                                                                                    \
-  X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allgatherv) X(Allreduce) X(Barrier) X(Bcast)        \
-  X(Cancel) X(Cart_shift) X(Cartdim_get) X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free)     \
-  X(Comm_free_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_group) X(Comm_rank) X(Comm_set_attr)           \
-  X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Dist_graph_neighbors) X(Dist_graph_neighbors_count)      \
-  X(Errhandler_free) X(Error_class) X(Gather) X(Gatherv) X(Graph_neighbors) X(Graph_neighbors_count)                \
-  X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_translate_ranks) X(Improbe) X(Imrecv) X(Info_create) \
-  X(Info_free) X(Initialized) X(Iprobe) X(Irecv) X(Irsend) X(Isend) X(Issend) X(Op_commutative) X(Op_free) X(Pack)  \
-  X(Pack_size) X(Query_thread) X(Recv) X(Recv_init) X(Reduce_local) X(Request_free) X(Request_get_status) X(Scatter)\
-  X(Start) X(Status_set_cancelled) X(Status_set_elements) X(Test) X(Testall) X(Testany) X(Testsome) X(Topo_test)    \
-  X(Type_create_keyval) X(Type_free) X(Type_free_keyval) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) \
-  X(Type_get_extent_x)                                                                                              \
-  X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size_x) X(Unpack) X(Wait) X(Win_test)
+#define STRETTO_HOST_REQUIRED(X)                                                                                       \
+  X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allgatherv) X(Allreduce) X(Barrier) X(Bcast) X(Cancel) \
+  X(Cart_shift) X(Cartdim_get) X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free)                  \
+  X(Comm_free_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name) X(Comm_group) X(Comm_rank)              \
+  X(Comm_remote_group) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Dist_graph_neighbors) \
+  X(Dist_graph_neighbors_count) X(Errhandler_free) X(Error_class) X(File_get_group) X(Gather) X(Gatherv)               \
+  X(Graph_neighbors) X(Graph_neighbors_count) X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_size)       \
+  X(Group_translate_ranks) X(Improbe) X(Imrecv) X(Info_create) X(Info_free) X(Initialized) X(Iprobe) X(Irecv)          \
+  X(Irsend) X(Isend) X(Issend) X(Op_commutative) X(Op_free) X(Pack) X(Pack_size) X(Query_thread) X(Recv) X(Recv_init)  \
+  X(Reduce_local) X(Request_free) X(Request_get_status) X(Scatter) X(Start) X(Status_set_cancelled)                    \
+  X(Status_set_elements) X(Test) X(Testall) X(Testany) X(Testsome) X(Topo_test) X(Type_create_keyval) X(Type_free)     \
+  X(Type_free_keyval) X(Type_get_attr) X(Type_get_contents) X(Type_get_envelope) X(Type_get_extent_x)                  \
+  X(Type_get_true_extent_x) X(Type_set_attr) X(Type_size_x) X(Unpack) X(Wait) X(Waitall) X(Win_get_group)              \
+  X(Win_get_name) X(Win_test)
 // clang-format on
 
 // Functions of newer hosts. They are null where the host lacks them.

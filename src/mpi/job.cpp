@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "base/user_path.hpp"
 #include "mpi/host.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/transport.hpp"
@@ -44,25 +45,19 @@ void destroy(T*& object) {
 
 // ---- Rules ----
 
-// Where `stretto tune` writes its rules (python/stretto/core/paths.py). `path` stays "" if
-// there is no such place.
-void default_rules_path(char (&path)[kOptionPathBytes]) {
-  const char* const config = std::getenv("XDG_CONFIG_HOME");
-  const bool own = config == nullptr || *config == 0;
-  const char* const directory = own ? std::getenv("HOME") : config;
-  if (directory == nullptr || *directory == 0) return;
-  const int length =
-      std::snprintf(path, sizeof path, "%s%s/stretto/%s.rules", directory, own ? "/.config" : "", vendor::kAbi);
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) path[0] = 0;
+// Where `stretto tune` writes its rules (python/stretto/core/paths.py).
+bool default_rules_path(char (&path)[kOptionPathBytes]) {
+  char name[40];
+  std::snprintf(name, sizeof name, "stretto/%s.rules", vendor::kAbi);
+  return user_path(path, "XDG_CONFIG_HOME", "/.config", name);
 }
 
 bool read_rules(const Options& options, OptionsReport& report, RulesFile& file) {
   const bool named = *options.rules_path != 0;
   if (named)
     std::snprintf(file.path, sizeof file.path, "%s", options.rules_path);
-  else
-    default_rules_path(file.path);
-  if (*file.path == 0) return false;
+  else if (!default_rules_path(file.path))
+    return false;
   constexpr char kElse[] = "what is built in decides";
   const int error = topo::file_text(file.path, &file.text);
   FileError wrong;

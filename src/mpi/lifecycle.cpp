@@ -13,14 +13,20 @@
 #include "mpi/communicator.hpp"
 #include "mpi/entry.hpp"
 #include "mpi/job.hpp"
+#include "mpi/job_demands.hpp"
+#include "mpi/keeper.hpp"
 #include "mpi/nonblocking.hpp"
+#include "mpi/noted.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/profile.hpp"
 #include "mpi/request_connections.hpp"
+#include "mpi/serve.hpp"
 #include "mpi/stats.hpp"
+#include "mpi/trial.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting.hpp"
 #include "sys/faults_signal.hpp"
+#include "sys/kernel_access.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {
@@ -101,7 +107,8 @@ struct Ballot {
   int minus_host;
   int processors;  // which of them this process may use
   int minus_processors;
-  int job;  // rank 0's random number
+  int watched;  // 0: some rank has no watchdog
+  int job;      // rank 0's random number
 };
 constexpr int kNone = INT_MAX;
 
@@ -134,6 +141,7 @@ Ballot vote() {
                  -machine,
                  processors,
                  -processors,
+                 g_watched ? 1 : 0,
                  rank == 0 ? static_cast<int>(job >> 1) : kNone};
   Ballot all = mine;
   const Constants& c = host().constants;
@@ -191,10 +199,21 @@ void agree() {
     return;
   }
   ensure_finalize_hook();
-  if (g_world.same_stats && g_timed) profile_meet();
-  if (!g_world.off) waiting_begin();
+  if (!g_world.off) {
+    trial_begin();
+    aliases_ask_host();
+  }
+  if (g_world.same_stats && g_timed) {
+    profile_meet();
+    keeper_begin();
+  }
+  if (!g_world.off) {
+    waiting_begin();
+    noted_begin(all.watched == 1);
+  }
   if (!g_world.off && (g_world.several_nodes || all.minus_asked != 0))
     job_begin(g_world.rank, g_world.size, all.minus_tells != 0);
+  if (!g_world.off && g_world.rank == 0) job_demands();
 }
 
 // ---- The end ----
@@ -219,6 +238,7 @@ int on_finalize(MPI_Comm, int, void*, void*) {
   overlap_stop();
   request_connections_stop();
   job_end();
+  trial_end();
   return MPI_SUCCESS;
 }
 
@@ -249,6 +269,7 @@ bool lifecycle_begin() {
   (void)options_load(*read, g_report);  // the report keeps errors, and all ranks agree on them later
   log_set_level(read->log());
   if (read->enabled()) job_read(*read, g_report);
+  g_watched = read->enabled() && (read->watchdog_seconds() != 0 || read->timeout_seconds() != 0);
   g_timed = read->stats() != StatsFormat::off;
   if (g_timed) profile_begin();
   const int rank = vendor::launcher_rank();
@@ -266,7 +287,7 @@ void options_abort(MPI_Comm comm, bool speak) {
     options_log(g_report);
     log_drain();
     host().Abort(comm, 1);
-    std::abort();
+    log_end_process();
   }
   host().Barrier(comm);  // waits until the abort of the rank that speaks ends this process
 }
@@ -291,13 +312,19 @@ void ensure_finalize_hook() {
 
 namespace {
 
-// With STRETTO_OVERLAP_GUARD=segv: which threads and which handler of SIGSEGV are the host's.
+// With STRETTO_OVERLAP: which threads and handlers of signals are the host's.
 template <class Init>
 int watched(const Init& host_init) {
-  const bool watches = options().overlap_guard() == OverlapGuardChoice::segv;
-  if (watches) sys::signals_before_init();
+  const bool watches = options().overlap_bytes() != 0;
+  if (watches) {
+    sys::access_before_init();
+    sys::signals_before_init();
+  }
   const int code = host_init();
-  if (watches) sys::signals_after_init();
+  if (watches) {
+    sys::access_after_init();
+    sys::signals_after_init();
+  }
   if (code == MPI_SUCCESS && host_is_proven()) agree();
   return code;
 }

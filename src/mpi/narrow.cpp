@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/narrow.hpp"
 
+#include <pthread.h>
+
 #include <climits>
 #include <cstdlib>
+#include <cstring>
+
+#include "base/locked.hpp"
+#include "sys/hash.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -19,9 +25,36 @@ int call_host(const char* name, Arguments... arguments) {
   return reinterpret_cast<int (*)(Arguments...)>(function != nullptr ? function : host_symbol(name + 1))(arguments...);
 }
 
+// ---- Arrays that requests of the host may use ----
+
+struct Kept {
+  Kept* next;
+  int* entries;
+  std::size_t bytes;
+};
+constexpr std::size_t kBuckets = 256;
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit Kept* g_kept[kBuckets] = {};
+
+// Returns an array with the same entries that stays, and takes `entries`. Null: no memory.
+const int* keep(int* entries, std::size_t bytes) {
+  const Locked locked(g_lock);
+  Kept*& bucket = g_kept[sys::hash(entries, bytes) % kBuckets];
+  Kept* kept = bucket;
+  while (kept != nullptr && (kept->bytes != bytes || std::memcmp(kept->entries, entries, bytes) != 0))
+    kept = kept->next;
+  if (kept == nullptr && (kept = static_cast<Kept*>(std::malloc(sizeof(Kept)))) != nullptr) {
+    *kept = {bucket, entries, bytes};
+    bucket = kept;
+    return entries;
+  }
+  std::free(entries);
+  return kept != nullptr ? kept->entries : nullptr;
+}
+
 }  // namespace
 
-Narrow::Narrow(Handle comm) : comm_(comm) {
+Narrow::Narrow(Handle comm, Arrays arrays) : comm_(comm), keeps_(arrays == Arrays::kept) {
   int inter = 0;
   call_host("PMPI_Comm_test_inter", comm, &inter);
   inter_ = inter != 0;
@@ -54,9 +87,11 @@ const int* Narrow::array(const std::int64_t* wide, int entries) {
     fits_ = false;
     return nullptr;
   }
-  arrays_[used_++] = narrow;
   for (int r = 0; r < entries; r++) narrow[r] = (*this)(wide[r]);
-  return narrow;
+  if (!keeps_) return arrays_[used_++] = narrow;
+  const int* const kept = keep(narrow, static_cast<std::size_t>(entries) * sizeof(int));
+  fits_ = fits_ && kept != nullptr;
+  return kept;
 }
 
 bool Narrow::is_root(int root) const { return inter_ ? is_mpi_root(root) : rank_ == root; }

@@ -11,7 +11,11 @@ namespace stretto::mpi {
 // The counts of one call. It does not depend on the ABI: handles stay integers.
 class Narrow {
  public:
-  explicit Narrow(Handle comm);
+  // Who needs the arrays: the call alone, or also the request that it makes. MPI does not tell when
+  // a request of the host's has ended, so such arrays stay until the process ends. Programs use the
+  // same arrays again and again, and equal ones share memory.
+  enum class Arrays : bool { of_call, kept };
+  explicit Narrow(Handle comm, Arrays arrays = Arrays::of_call);
   ~Narrow();
   Narrow(const Narrow&) = delete;
   Narrow& operator=(const Narrow&) = delete;
@@ -34,6 +38,7 @@ class Narrow {
   const int* array(const std::int64_t* wide, int entries);
 
   Handle comm_;
+  bool keeps_;
   int rank_ = 0, size_ = 0;  // of this rank, and of the group for which arrays have entries
   bool inter_ = false;
   bool fits_ = true;

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "mpi/serve.hpp"
+#include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -65,6 +66,7 @@ void name_nobody(stretto::Array<int>& list) {
 bool neighborhood_read(const State& state, Neighborhood& into) {
   int kind = MPI_UNDEFINED;
   if (host().Topo_test(state.handle, &kind) != MPI_SUCCESS) return false;
+  kind = vendor::topology_of(state.handle, kind);
   Lists lists;
   bool good = true;
   if (kind == MPI_CART)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/nonblocking.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <new>
 #include <utility>
 
+#include "base/demands.hpp"
 #include "mpi/comm_agreement.hpp"
 #include "mpi/held_handles.hpp"
+#include "mpi/imports.hpp"
 #include "mpi/job.hpp"
 #include "mpi/late_errors.hpp"
 #include "mpi/lifecycle.hpp"
@@ -105,6 +108,12 @@ void open_scheduler(Nonblocking& made, const State& state, const topo::Placement
   if (neighborhood_read(state, made.neighborhood)) made.scheduler.set_neighborhood(made.neighborhood);
 }
 
+// Returns false on all members.
+bool refused(const State& state, const char* why) {
+  demand_refused(Option::nonblocking, state.size, why);
+  return false;
+}
+
 // All members share memory.
 bool open_on_node(Nonblocking& made, State& state, engine::Process& process) {
   topo::Placement placement;
@@ -113,7 +122,7 @@ bool open_on_node(Nonblocking& made, State& state, engine::Process& process) {
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes};
   engine::Decline why;
   engine::Comm* const team = engine::comm_create(process, bootstrap, 0, why);
-  if (team == nullptr) return false;
+  if (team == nullptr) return refused(state, why.reason);
   stretto::Array<int> everybody;
   for (int r = 0; r < state.size; r++) everybody.push(r);
   if (everybody.failed()) std::abort();  // as above
@@ -132,14 +141,14 @@ bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, i
       !job()->place(&placement, ranks, state.size))
     std::abort();  // as above
   const Number number(state);
-  if (number.get() < 0) return false;
+  if (number.get() < 0) return refused(state, "there is no room for its messages in the MPI's tags");
   MpiTransport words;
   words.start(ranks, number.get());
   engine::Decline why;
   engine::Comm* const team = near.share(process, words.transport(), why);
   if (!made.connections.open(state, ranks, team != nullptr ? &near : nullptr)) {
     engine::comm_free(team);
-    return false;
+    return refused(state, "members cannot connect, or a member would have too many connections");
   }
   open_scheduler(made, state, placement, job()->levels, nodes, made.connections.transport(), process);
   if (team != nullptr) made.scheduler.join(team, near.ranks.data());
@@ -151,7 +160,10 @@ bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, i
 // Null on all members or on none.
 Nonblocking* create(State& state, const int* job_ranks, engine::Process& process) {
   const int nodes = job_ranks != nullptr && state.engine == nullptr ? nodes_of(job_ranks, state.size) : 1;
-  if (state.engine == nullptr && nodes == 1) return nullptr;
+  if (state.engine == nullptr && nodes == 1) {
+    (void)refused(state, state.reason);
+    return nullptr;
+  }
   void* const memory = std::malloc(sizeof(Nonblocking));
   if (memory == nullptr) std::abort();  // a few kilobytes, and members cannot agree without them
   auto* const made = new (memory) Nonblocking;
@@ -173,6 +185,28 @@ Nonblocking* create(State& state, const int* job_ranks, engine::Process& process
   return made;
 }
 
+// Whether the program of a member has functions that forbid to serve calls with requests. It is
+// collective, because members may run different programs.
+bool a_program_forbids(const State& state) {
+  struct Word {
+    char name[64];
+  } mine = {};
+  (void)find_import_that_forbids_requests(mine.name, sizeof mine.name);
+  auto* const all = static_cast<Word*>(std::malloc(static_cast<std::size_t>(state.size) * sizeof(Word)));
+  // The other members wait for this rank's word.
+  if (all == nullptr || !allgather_bytes(const_cast<MPI_Comm*>(&state.handle), &mine, all, sizeof mine)) std::abort();
+  int rank = 0;
+  while (rank < state.size && all[rank].name[0] == 0) rank++;
+  const bool forbids = rank < state.size;
+  if (forbids) {
+    char how[160];
+    std::snprintf(how, sizeof how, "the MPI, because the program of rank %d calls %.64s", rank, all[rank].name);
+    report_requests(state, how);
+  }
+  std::free(all);
+  return forbids;
+}
+
 }  // namespace
 
 void nonblocking_agreed(State& state, const int* job_ranks, engine::Process& process) {
@@ -183,7 +217,7 @@ void nonblocking_agreed(State& state, const int* job_ranks, engine::Process& pro
 
 void nonblocking_meet(State& state, engine::Process& process) {
   state.served |= std::exchange(state.withheld, 0);
-  state.nonblocking = create(state, nullptr, process);
+  state.nonblocking = a_program_forbids(state) ? nullptr : create(state, nullptr, process);
   if (state.nonblocking == nullptr) state.nonblocking_choice = NonblockingChoice::off;
 }
 
@@ -242,9 +276,9 @@ void posted_free(Posted* posted) {
 }
 
 int Posted::finish_data() {
-  const int code = finish_all(&data[0], &data[1]);
-  const int other = finish_both(typed[0], typed[1]);
-  return code != MPI_SUCCESS ? code : other;
+  const int of_data = finish_all(&data[0], &data[1]);
+  const int of_typed = finish_both(typed[0], typed[1]);
+  return of_data != MPI_SUCCESS ? of_data : of_typed;
 }
 
 TypedData& posted_typed(Posted& posted, int which) {

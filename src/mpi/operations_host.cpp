@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "mpi/entry.hpp"
-#include "mpi/lifecycle.hpp"
+#include "mpi/trial.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -18,40 +18,11 @@ using reduce::Type;
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit std::atomic<Answer> g_answers[kMostTypes][reduce::kOps] = {};
 
-// While an object of this class lives, MPI_COMM_SELF and MPI_COMM_WORLD return errors.
-// MPI_Reduce_local raises errors on MPI_COMM_SELF, before MPI 4 on MPI_COMM_WORLD.
-class ErrorsReturned {
- public:
-  ErrorsReturned() {
-    for (Kept& kept : kept_) {
-      kept.good = host().Comm_get_errhandler(kept.comm, &kept.handler) == MPI_SUCCESS &&
-                  host().Comm_set_errhandler(kept.comm, host().constants.errors_return) == MPI_SUCCESS;
-    }
-  }
-  ~ErrorsReturned() {
-    for (Kept& kept : kept_) {
-      if (!kept.good) continue;
-      host().Comm_set_errhandler(kept.comm, kept.handler);
-      host().Errhandler_free(&kept.handler);
-    }
-  }
-  ErrorsReturned(const ErrorsReturned&) = delete;
-  ErrorsReturned& operator=(const ErrorsReturned&) = delete;
-  [[nodiscard]] bool good() const { return kept_[0].good && kept_[1].good; }
-
- private:
-  struct Kept {
-    MPI_Comm comm;
-    MPI_Errhandler handler;
-    bool good;
-  } kept_[2] = {{host().constants.comm_self, {}, false}, {host().constants.comm_world, {}, false}};
-};
-
 // Whether the host accepts the operation on the type. The call has no elements, so that the host
 // computes nothing: MPICH 4.0.2 accepts logical operations on floating-point numbers and then dies.
 bool accepts(MPI_Op op, MPI_Datatype type) {
-  std::uint64_t in = 0, inout = 0;
-  return host().Reduce_local(&in, &inout, 0, type, op) == MPI_SUCCESS;
+  std::uint64_t in = 0, out = 0;
+  return host().Allreduce(&in, &out, 0, type, op, trial_comm()) == MPI_SUCCESS;
 }
 
 // Whether the host checks arguments. An MPI can be built or told not to check them, and
@@ -153,13 +124,12 @@ Answer accepted(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
 }
 
 [[gnu::cold, gnu::noinline]] Answer ask(MPI_Op op, Op kind, MPI_Datatype type, const KnownType& known) {
-  if (!world().agreed) return Answer::unknown;  // with sessions alone no communicator can return the errors
+  if (trial_comm() == host().constants.comm_null) return Answer::unknown;
   std::atomic<Answer>& answer = g_answers[known.row][static_cast<std::size_t>(kind)];
   pthread_mutex_lock(&g_lock);
   if (answer.load(std::memory_order_relaxed) == Answer::unknown) {
     const Inside inside;
-    const ErrorsReturned returned;
-    const bool yes = returned.good() && checks_arguments() && accepts(op, type);
+    const bool yes = checks_arguments() && accepts(op, type);
     // Relaxed is enough, because the answer refers to no other data.
     answer.store(yes ? accepted(op, kind, type, known) : Answer::host, std::memory_order_relaxed);
   }

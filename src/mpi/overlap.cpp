@@ -9,11 +9,13 @@
 #include <new>
 
 #include "base/bootstrap.hpp"
+#include "base/demands.hpp"
 #include "base/locked.hpp"
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "engine/scheduler.hpp"
 #include "mpi/job.hpp"
+#include "mpi/kept_times.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/process.hpp"
 #include "mpi/progress.hpp"
@@ -76,22 +78,26 @@ void open_driver(int rank) {
   g_driver.store(made, std::memory_order_release);
 }
 
+// Who has made a call fail.
+struct Culprit {
+  char text[400];
+  Culprit(Status status, const transport::Lost& lost) {
+    if (lost.rank >= 0 && job() != nullptr)
+      std::snprintf(text, sizeof text, "rank %d on %s has died, or the connection to it is gone", lost.rank,
+                    job()->hosts.of(lost.rank));
+    else
+      std::snprintf(text, sizeof text, "a peer failed (status %d)", static_cast<int>(status));
+  }
+};
+
 // A call has failed on this rank after it returned: nobody can raise an error any more.
 void fail_late(void* communicator, const char* name, Status status, const transport::Lost& lost) {
   const auto size = static_cast<int>(reinterpret_cast<std::uintptr_t>(communicator));
-  const bool known = lost.rank >= 0 && job() != nullptr;
-  char who[400];
-  if (known)
-    std::snprintf(who, sizeof who, "rank %d on %s has died, or the connection to it is gone", lost.rank,
-                  job()->hosts.of(lost.rank));
-  else
-    std::snprintf(who, sizeof who, "a peer failed (status %d)", static_cast<int>(status));
   log_line(LogLevel::error,
            "STRETTO_OVERLAP: MPI_%s on %d ranks returned early, and data were still to come: %s. This process ends, "
            "and with it the job",
-           name, size, who);
-  log_drain();
-  std::abort();
+           name, size, Culprit(status, lost).text);
+  log_end_process();
 }
 
 const char* why_no_guard(int error) {
@@ -107,6 +113,17 @@ struct Word {
   bool guards;
   Speed speed;
 };
+
+constexpr char kLongMessages[] = "long messages";  // what is measured
+
+// Copying is not hidden, so connections may be a little slower than the host.
+bool suffice(const KeptTimes& times) { return times.ours_ns * 10 <= times.host_ns * 12; }
+
+// Whether load may have decided.
+bool is_close(const KeptTimes& times) {
+  const std::uint64_t ours = times.ours_ns * 10, bound = times.host_ns * 12;
+  return ours * 3 > bound * 2 && ours * 2 < bound * 3;
+}
 
 Bootstrap members_of(State& state) { return {state.rank, state.size, &state.handle, allgather_bytes}; }
 
@@ -198,6 +215,10 @@ engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   call.place = place;
   const overlap::Driver::Result result = driver()->run(call, policy_);
   if (result.early) g_deferring.store(true, std::memory_order_relaxed);
+  if (result.lost.rank >= 0)
+    log_line(LogLevel::error, "communicator of %d ranks: %s; rank %d of the job waits for others in MPI_%s",
+             state_->size, Culprit(result.status, result.lost).text, job_ranks_[state_->rank], call.name);
+  if (is_long && call.receive_count != 0) judge(result.early, result.refused);
   const std::uint32_t why = std::uint32_t{1} << static_cast<int>(result.refused);  // `none` also if it came too late
   if (options().explain() && is_long && (told_ & why) == 0 &&
       (result.early || result.refused != overlap::Refusal::none)) {
@@ -211,6 +232,15 @@ engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
                   static_cast<unsigned long long>(bytes), overlap::text_of(result.refused));
   }
   return {result.status, result.early ? Path::deferred : Path::schedule, bytes};
+}
+
+// A demand is refused if this rank's first calls, of those that might, all wait for their data.
+void Overlap::judge(bool early, overlap::Refusal refused) {
+  constexpr std::uint32_t kEnough = 4;
+  if (early) refused_ = kEnough;
+  if (refused == overlap::Refusal::none || refused_ >= kEnough || ++refused_ != kEnough) return;
+  const bool windows = refused == overlap::Refusal::unsuitable && g_windows.load(std::memory_order_relaxed);
+  demand_refused(Option::overlap, state_->size, windows ? "the program has windows of MPI" : overlap::text_of(refused));
 }
 
 // Peers hear that this rank gives up.
@@ -241,15 +271,13 @@ bool Overlap::pass(int peer, bool sends, char* data, std::uint64_t bytes, std::u
   return driver()->run(call, policy_).status == Status::ok;
 }
 
-// Rank 0 and the first one on another node send a long message there and back, by turns. Copying is
-// not hidden, so connections may be a little slower.
-bool Overlap::is_fast_enough() {
+// Rank 0 and the first one on another node send a long message there and back, by turns, and rank 0
+// takes the best of several trips.
+bool Overlap::is_fast_enough(int other) {
   constexpr std::uint64_t kBytes = 512 << 10;
-  constexpr int kTrips = 3;
+  constexpr int kTrips = 3, kMostTrips = 12;
   const int me = state_->rank;
-  int other = 1;
-  while (other < state_->size && nodes_[job_ranks_[other]] == nodes_[job_ranks_[0]]) ++other;
-  std::uint64_t ours_ns = ~std::uint64_t{0}, next_ns = ours_ns;
+  KeptTimes best{~std::uint64_t{0}, ~std::uint64_t{0}};
   const bool sends = me == 0 || me == other;
   char* const data = sends ? static_cast<char*>(std::calloc(kBytes, 1)) : nullptr;
   bool fine = everybody(members_of(*state_), other < state_->size && (!sends || data != nullptr));
@@ -263,13 +291,24 @@ bool Overlap::is_fast_enough() {
       fine = fine && over(me == 0) && over(me != 0);
       *least = std::min(*least, sys::now_ns() - begin);
     };
-    for (int trip = 0; trip < kTrips && fine; ++trip) {
-      there_and_back(by_ours, &ours_ns);
-      there_and_back(by_next, &next_ns);
+    char again = 1;
+    for (int trip = 0; fine && again != 0; ++trip) {
+      there_and_back(by_ours, &best.ours_ns);
+      there_and_back(by_next, &best.host_ns);
+      if (trip + 1 < kTrips) continue;
+      again = trip + 1 < kMostTrips && is_close(best) ? 1 : 0;
+      fine = fine && transport::pass(next_, policy_, peer, me == 0, &again, 1);
     }
   }
   std::free(data);
-  return everybody(members_of(*state_), fine && (me != 0 || ours_ns * 10 <= next_ns * 12));
+  if (me == 0 && fine) kept_times_write(kLongMessages, job_ranks_[0], job_ranks_[other], best);
+  return everybody(members_of(*state_), fine && (me != 0 || suffice(best)));
+}
+
+int Overlap::first_elsewhere() const {
+  int other = 1;
+  while (other < state_->size && nodes_[job_ranks_[other]] == nodes_[job_ranks_[0]]) ++other;
+  return other;
 }
 
 bool Overlap::open() {
@@ -282,35 +321,46 @@ bool Overlap::open() {
     mine.id = static_cast<std::uint64_t>(me) << 32 | ++g_communicators;
   }
   overlap::Driver* const own = driver();
+  const int other = first_elsewhere();
   mine.speed = g_speed.load(std::memory_order_relaxed);
+  if (state_->rank == 0 && mine.speed == Speed::unknown && job()->overlap_measures && other < state_->size) {
+    KeptTimes times;
+    if (kept_times_read(kLongMessages, job_ranks_[0], job_ranks_[other], &times))
+      mine.speed = suffice(times) ? Speed::fine : Speed::slow;
+  }
   mine.guards = own != nullptr && own->guard_error() == 0;
   const stretto::Array<Word> all = of_all(members_of(*state_), mine);
   if (own != nullptr) own->starts(sys::now_ns());
   id_ = all[0].id;
   const bool able = std::all_of(all.begin(), all.end(), [](const Word& word) { return word.endpoint.able; });
   const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });
-  const bool explains = state_->rank == 0 && options().explain();
   if (own != nullptr && !mine.guards && options().explain())
     log_explain("overlap: no call returns early on rank %d: %s", me, why_no_guard(own->guard_error()));
-  if (!able || !useful) {
-    if (explains) log_explain("overlap: off: %s", able ? "no rank can guard its memory" : "members cannot connect");
-    return false;
-  }
+  if (!able) return decline("members cannot connect");
+  if (!useful) return decline("no rank can guard its memory", why_no_guard(own->guard_error()));
+  if (!mine.guards) demand_refused(Option::overlap, 0, why_no_guard(own->guard_error()));
   bool met = true;
   for (int r = 0; r < state_->size && met; ++r)
     met = r == state_->rank || own->introduce(job_ranks_[r], all[static_cast<std::size_t>(r)].endpoint) == Status::ok;
   const bool met_all = everybody(members_of(*state_), met);
-  Speed speed = all[0].speed;
+  Speed speed = all[0].speed;  // rank 0's, which may have a file that says it
   if (met_all && job()->overlap_measures && speed == Speed::unknown)
-    speed = is_fast_enough() ? Speed::fine : Speed::slow;
+    speed = is_fast_enough(other) ? Speed::fine : Speed::slow;
   g_speed.store(speed, std::memory_order_relaxed);
-  const bool open = met_all && speed != Speed::slow;
-  if (explains && met_all && !open)
-    log_explain("overlap: off: the MPI moves long messages faster than connections of our own");
-  if (explains && (open || !met_all))
-    log_explain("overlap: %s", open ? "collectives between nodes may return before their data are there"
-                                    : "off: a member would have too many connections");
-  return open;
+  if (!met_all) return decline("a member would have too many connections");
+  if (speed == Speed::slow) return decline("the MPI moves long messages faster than connections of our own");
+  if (state_->rank == 0 && options().explain())
+    log_explain("overlap: collectives between nodes may return before their data are there");
+  return true;
+}
+
+// Returns false on all members.
+bool Overlap::decline(const char* why, const char* more) const {
+  char text[200];
+  std::snprintf(text, sizeof text, "%s%s%s", why, *more != 0 ? ": " : "", more);
+  if (state_->rank == 0 && options().explain()) log_explain("overlap: off: %s", text);
+  demand_refused(Option::overlap, state_->size, text);
+  return false;
 }
 
 void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& site), void* context) {

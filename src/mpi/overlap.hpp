@@ -23,6 +23,10 @@
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
 
+namespace stretto::overlap {
+enum class Refusal : std::uint8_t;  // guard.hpp
+}
+
 namespace stretto::mpi {
 
 // A communicator's part.
@@ -59,7 +63,11 @@ class Overlap {
  private:
   enum class Stage : std::uint8_t { off, unasked, open, declined };
   bool open();
-  bool is_fast_enough();
+  bool decline(const char* why, const char* more = "") const;
+  void judge(bool early, overlap::Refusal refused);
+  // The first member on another node than rank 0, or their number.
+  [[nodiscard]] int first_elsewhere() const;
+  bool is_fast_enough(int other);
   bool pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
   bool tries(Collective as, std::uint64_t bytes);
   engine::Outcome run(overlap::Exchange& call, std::uint64_t bytes);
@@ -79,7 +87,8 @@ class Overlap {
   shm::WaitPolicy policy_;
   std::uint64_t id_ = 0, calls_ = 0;
   std::uint32_t asked_ = 0;
-  std::uint32_t told_ = 0;  // why calls did not return early
+  std::uint32_t told_ = 0;     // why calls did not return early
+  std::uint32_t refused_ = 0;  // how many did not
   Trials trials_;
 };
 

@@ -71,16 +71,22 @@ void end(Persistent* persistent) {
   std::free(persistent);
 }
 
-// The handle for the program. The host refers to the communicator as long as the request exists.
+// The handle for the program. The host refers to the communicator as long as the request exists. It
+// names a real rank: Intel MPI takes an inactive receive from MPI_PROC_NULL for a complete one.
 int make_handle(MPI_Comm comm, MPI_Request* handle) {
   const Inside inside;
-  return host().Recv_init(nullptr, 0, host().constants.byte, MPI_PROC_NULL, 0, comm, handle);
+  return host().Recv_init(nullptr, 0, host().constants.byte, 0, 0, comm, handle);
+}
+
+// Of the communicator, or what it was.
+State& state_for(Persistent& persistent) {
+  State& kept = persistent.state;
+  State* const living = communicator_lives(kept.handle, kept.serial) ? state_if_any(kept.handle) : nullptr;
+  return living != nullptr ? *living : kept;
 }
 
 int start(Persistent& persistent) {
-  State& kept = persistent.state;
-  State* const living = communicator_lives(kept.handle, kept.serial) ? state_if_any(kept.handle) : nullptr;
-  State& state = living != nullptr ? *living : kept;
+  State& state = state_for(persistent);
   Requested requested{&persistent.current, persistent.on, &state};
   Call call{persistent.entry, call_begins()};
   call.requested = &requested;
@@ -162,6 +168,17 @@ bool startall_served(int* code, int count, void* array) {
   for (int i = 0; i < count && *code == MPI_SUCCESS; i++) {
     if (!start_served(code, &requests[i])) *code = host().Start(&requests[i]);
   }
+  return true;
+}
+
+// MPI forbids it for collectives. The host would cancel a receive that never starts.
+bool cancel_served(int* code, void* request) {
+  Persistent* const persistent = request != nullptr ? find(*static_cast<MPI_Request*>(request)) : nullptr;
+  if (persistent == nullptr) return false;
+  Call call{persistent->entry};
+  call.state = &state_for(*persistent);
+  (void)raise(call, MPI_ERR_REQUEST, "a collective cannot be cancelled");
+  *code = call.code;
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "mpi/errors.hpp"
 #include "mpi/job.hpp"
 #include "mpi/lifecycle.hpp"
+#include "mpi/noted.hpp"
 #include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting.hpp"
@@ -92,12 +93,16 @@ void process_leave() {
   if (initialized) return;
   g_started = false;
   waiting_end();
-  progress_release();
   errors_stop();
   datatypes_stop();
 }
 
 engine::Process& process() { return *g_process; }
+
+std::uint64_t process_calls_without_slots() {
+  const ProcessLock alive;
+  return g_process == nullptr ? 0 : engine::process_calls_without_lane(*g_process);
+}
 
 // A thread that sets up or ends the process may be the one that asks.
 bool process_follow_modules() {
@@ -126,10 +131,10 @@ bool communicators_alive() {
 }
 
 void process_stop() {
+  noted_end();
   g_tally.store(g_no_tally, std::memory_order_relaxed);
   engine::process_destroy(g_process);
   g_process = nullptr;
-  progress_release();
   errors_stop();
   datatypes_stop();
 }

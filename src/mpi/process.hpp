@@ -28,6 +28,8 @@ void process_leave();
 void process_notice_thread();
 // Valid between process_enter and process_leave.
 engine::Process& process();
+// Calls of this process that found no payload slots free, so far.
+std::uint64_t process_calls_without_slots();
 // Files have been added to those whose code calls. Returns false if peers must be told later.
 bool process_follow_modules();
 // Called when the process may have got a segment, which then holds its counts.

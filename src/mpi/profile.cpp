@@ -19,7 +19,8 @@ thread_local constinit CallSize t_call_size STRETTO_TLS = {};
 
 namespace {
 
-constinit observe::CallProfile* g_profile = nullptr;
+constinit observe::StatsPage* g_page = nullptr;
+constinit int g_descriptor = -1;
 constinit std::uint64_t g_began_ns = 0;
 constinit observe::ClockOffset g_clock = {};
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // guards the profile where threads call
@@ -108,12 +109,13 @@ std::int16_t compared_as(State& state) {
   if (state.profiled != State::kNotProfiled) [[likely]]
     return state.profiled;
   state.profiled = -1;
-  if (state.size < 2 || !world().agreed || g_profile->communicator_count() == observe::CallProfile::kCommunicators)
+  observe::CallProfile& profile = g_page->profile;
+  if (state.size < 2 || !world().agreed || profile.communicator_count() == observe::CallProfile::kCommunicators)
     return -1;
   const std::uint64_t members = members_of(state);
   if (members != 0)
-    state.profiled = g_profile->add_communicator(members, static_cast<std::uint32_t>(state.size),
-                                                 static_cast<std::uint32_t>(state.rank));
+    state.profiled = profile.add_communicator(members, static_cast<std::uint32_t>(state.size),
+                                              static_cast<std::uint32_t>(state.rank));
   return state.profiled;
 }
 
@@ -121,7 +123,7 @@ void locate(observe::KeptCall& kept, std::uint64_t caller) {
   const shm::Module* const module = caller != 0 ? g_call_modules.find(caller - 1) : nullptr;
   if (module == nullptr || !shm::is_binding(module->path)) return;
   shm::SourceLine line;
-  if (call_site_locate(caller, &line)) g_profile->set_line(kept, line.text, line.caller);
+  if (call_site_locate(caller, &line)) g_page->profile.set_line(kept, line.text, line.caller);
 }
 
 // ---- Clocks ----
@@ -144,28 +146,62 @@ observe::ClockOffset measure_clock() {
 
 void profile_begin() {
   g_began_ns = sys::now_ns();
-  g_profile = observe::CallProfile::create(g_began_ns);
+  g_page = observe::StatsPage::create(g_began_ns, &g_descriptor);
 }
 
 void profile_meet() {
   g_clock = measure_clock();
   g_began_ns = g_clock.at_ns;
-  if (g_profile != nullptr) g_profile->start_at(g_began_ns);
+  if (g_page == nullptr) return;
+  g_page->clock = g_clock;
+  g_page->began_ns = g_began_ns;
+  g_page->profile.start_at(g_began_ns);
 }
 
-const observe::CallProfile* profile() { return g_profile; }
+void profile_abort() {
+  if (g_page != nullptr) g_page->aborts.store_release(1);
+}
+
+observe::StatsPage* profile_page() { return g_page; }
+int profile_descriptor() { return g_descriptor; }
 std::uint64_t profile_ns() { return sys::now_ns() - g_began_ns; }
 
-std::uint64_t profile_call(const Call& call, Path path) {
-  const std::uint64_t ns = sys::now_ns() - call.began_ns;
-  if (g_profile == nullptr) return ns;
+void profile_open(const Call& call) {
+  if (g_page == nullptr) return;
   State& state = *call.state;
-  const std::uint64_t bytes = bytes_of(t_call_size, state), caller = shm::t_call.caller;
+  if (state.profiled == State::kNotProfiled) {
+    const LockedProfile locked;
+    (void)compared_as(state);
+  }
+  // A reader of a dead process must not take half of this for a call.
+  g_page->open.began_ns = 0;
+  std::atomic_signal_fence(std::memory_order_release);
+  g_page->open = {0, shm::t_call.caller, state.profiled_calls, t_call_size.root, state.profiled, call.collective()};
+  std::atomic_signal_fence(std::memory_order_release);
+  g_page->open.began_ns = call.began_ns;
+}
+
+void profile_refused() {
+  if (g_page != nullptr) g_page->open.began_ns = 0;
+}
+
+std::uint64_t profile_call(const Call& call, Path path, std::uint64_t bytes) {
+  const std::uint64_t ns = sys::now_ns() - call.began_ns;
+  if (g_page == nullptr) return ns;
+  State& state = *call.state;
+  const std::uint64_t size = bytes_of(t_call_size, state), caller = shm::t_call.caller;
   const LockedProfile locked;
+  if (g_page->modules.count.load_relaxed() != g_call_modules.count.load_relaxed())
+    g_page->modules.follow(g_call_modules);
+  observe::Counter& counter = g_page->counters.of[static_cast<int>(call.collective())];
+  ++counter.calls[static_cast<int>(path)];
+  counter.bytes += bytes;
+  counter.ns += ns;
   const std::int16_t communicator = call.requested == nullptr ? compared_as(state) : std::int16_t{-1};
   observe::KeptCall* const kept =
-      g_profile->record({call.collective(), path == Path::host, t_call_size.root == state.rank, communicator,
-                         communicator < 0 ? 0 : state.profiled_calls++, bytes, caller, call.began_ns, ns});
+      g_page->profile.record({call.collective(), path == Path::host, t_call_size.root == state.rank, communicator,
+                              communicator < 0 ? 0 : state.profiled_calls++, size, caller, call.began_ns, ns});
+  if (g_page->open.began_ns == call.began_ns) g_page->open.began_ns = 0;
   if (kept != nullptr) locate(*kept, caller);
   return ns;
 }
@@ -193,19 +229,21 @@ Waits* profile_compare() {
   const int size = world().size;
   auto* const waits = static_cast<Waits*>(std::calloc(1, sizeof(Waits)));
   const observe::ClockOffset end = measure_clock();
-  observe::KeptHead head = {g_profile != nullptr ? g_profile->origin_ns() : 0, g_clock, end, 0, 0};
+  observe::KeptHead head = {0, g_clock, end, 0, 0};
   stretto::Array<char> mine;
-  if (g_profile != nullptr) {
-    g_profile->thin(static_cast<std::uint32_t>(kMostKeptBytes / sizeof(observe::KeptCall) / size));
-    head.calls = static_cast<std::uint32_t>(g_profile->kept().size());
-    head.communicators = g_profile->communicator_count();
+  observe::CallProfile* const profile = g_page != nullptr ? &g_page->profile : nullptr;
+  if (profile != nullptr) {
+    profile->thin(static_cast<std::uint32_t>(kMostKeptBytes / sizeof(observe::KeptCall) / size));
+    head.origin_ns = profile->origin_ns();
+    head.calls = static_cast<std::uint32_t>(profile->kept().size());
+    head.communicators = profile->communicator_count();
   }
   const std::size_t communicators = head.communicators * sizeof(observe::ProfileCommunicator);
   const std::size_t calls = head.calls * sizeof(observe::KeptCall);
   if (!mine.resize(sizeof head + communicators + calls, 0)) std::abort();  // the other ranks wait already
   std::memcpy(mine.data(), &head, sizeof head);
-  if (communicators != 0) std::memcpy(mine.data() + sizeof head, g_profile->communicators(), communicators);
-  if (calls != 0) std::memcpy(mine.data() + sizeof head + communicators, g_profile->kept().data(), calls);
+  if (communicators != 0) std::memcpy(mine.data() + sizeof head, profile->communicators(), communicators);
+  if (calls != 0) std::memcpy(mine.data() + sizeof head + communicators, profile->kept().data(), calls);
   const Gathered gathered = gather_bytes(mine.data(), mine.size());
   observe::RankWaits* all = nullptr;
   if (gathered.all != nullptr) {

@@ -6,7 +6,7 @@
 // comes late to one holds nobody up there.
 #pragma once
 #include "mpi/entry.hpp"
-#include "observe/arrivals.hpp"
+#include "observe/stats_page.hpp"
 
 namespace stretto::mpi {
 
@@ -42,20 +42,23 @@ inline void call_sized(CallSize::Counts kind, const Array& counts, Handle type, 
 void profile_begin();
 // The ranks have come together, at the end of MPI_Init. Collective over MPI_COMM_WORLD.
 void profile_meet();
-// A call has ended. Returns how long it took.
-[[gnu::cold, gnu::noinline]] std::uint64_t profile_call(const Call& call, Path path);
+// The program has come to a call. What it is in can be read after its death.
+[[gnu::cold, gnu::noinline]] void profile_open(const Call& call);
+// A call has ended. `bytes`: through the engine. Returns how long it took.
+[[gnu::cold, gnu::noinline]] std::uint64_t profile_call(const Call& call, Path path, std::uint64_t bytes);
+// A call has ended before it had begun.
+[[gnu::cold, gnu::noinline]] void profile_refused();
 
-// Null: there is none.
-const observe::CallProfile* profile();
+// What this process keeps. Null: there is no memory, or no STRETTO_STATS.
+observe::StatsPage* profile_page();
+// The memory file that has it; -1: none.
+int profile_descriptor();
 // Since profile_meet(), or since profile_begin() where ranks do not meet.
 std::uint64_t profile_ns();
 
 // Compares the arrivals of all ranks. Collective over MPI_COMM_WORLD. Returns what this rank has
 // waited. The caller frees it.
-struct Waits {
-  observe::RankWaits mine;
-  std::uint64_t clock_error_ns;  // between this rank and rank 0
-};
+using observe::Waits;
 Waits* profile_compare();
 
 // The bytes of all ranks at rank 0, one after another. `all` is null on other ranks. The caller

@@ -27,11 +27,13 @@ struct Part {
   void* out = nullptr;
   std::int64_t out_count = 0;
   bool gets = true;  // whether it gets a result
+  bool aliased = false;
 };
 
 // Sets `own`, where MPI_IN_PLACE is allowed for `send`.
 Part in_place_or(const void* send, Part part) {
   part.own = send == MPI_IN_PLACE ? part.out : send;
+  part.aliased = send == part.out;
   return part;
 }
 
@@ -206,6 +208,8 @@ template <class Route, class Kernels, class Functions>
     arguments.wrong(MPI_ERR_COUNT, "negative count");
     part.count = part.out_count = 0;
   }
+  if (part.aliased && part.count != 0) [[unlikely]]
+    refuse_alias(arguments, *call.state);
   if (combining.by == By::kernel) [[likely]]
     return by_kernel(route, call, arguments, part, type, combining, kernels);
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");

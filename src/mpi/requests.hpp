@@ -68,6 +68,7 @@ bool persistent_init(int* code, Entry entry, Handle comm, void* request, const C
 // What the wrappers call. False: it is the host's turn.
 bool start_served(int* code, void* request);
 bool startall_served(int* code, int count, void* requests);
+bool cancel_served(int* code, void* request);
 bool request_free_served(int* code, void* request);
 bool op_free_served(int* code, void* op);
 bool type_free_served(int* code, void* datatype);

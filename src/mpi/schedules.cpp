@@ -6,9 +6,11 @@
 #include <new>
 #include <utility>
 
+#include "base/demands.hpp"
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "mpi/job.hpp"
+#include "mpi/kept_times.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/near_members.hpp"
 #include "mpi/neighborhood.hpp"
@@ -44,6 +46,21 @@ void join_near_members(Schedules& schedules, const State& state, engine::Process
     log_line(LogLevel::info, "schedules: messages on the node go by the MPI: %s", why.reason);
 }
 
+// Of two members of a communicator, for short messages.
+constexpr char kShortMessages[] = "short messages";
+
+transport::TcpTransport::Measured short_times_read(void* context, int one, int other) {
+  const int* const ranks = static_cast<const Schedules*>(context)->job_ranks;
+  KeptTimes times;
+  if (!kept_times_read(kShortMessages, ranks[one], ranks[other], &times)) return {};
+  return {times.ours_ns, times.host_ns};
+}
+
+void short_times_write(void* context, int one, int other, const transport::TcpTransport::Measured& measured) {
+  const int* const ranks = static_cast<const Schedules*>(context)->job_ranks;
+  kept_times_write(kShortMessages, ranks[one], ranks[other], {measured.here_ns, measured.next_ns});
+}
+
 // Lets short messages to other nodes go over TCP connections, if the members want and can open
 // them. The members are on several nodes. Of many members, only those connect that lead a node.
 void connect_later(Schedules& schedules, State& state, engine::Process& process) {
@@ -58,12 +75,14 @@ void connect_later(Schedules& schedules, State& state, engine::Process& process)
         connects ? nodes[schedules.job_ranks[r]] : transport::TcpTransport::kNobody;
     connecting += connects ? 1 : 0;
   }
+  if (connecting > kTuning.socket_ranks) demand_refused(Option::sockets, state.size, "it is on too many nodes");
   if (connecting < 2 || connecting > kTuning.socket_ranks) return;
   transport::TcpTransport::Opening opening;
   opening.members = {state.rank, state.size, &state.handle, allgather_bytes};
   opening.nodes = schedules.nodes.data();
   opening.policy = engine::schedule_policy(process);
   opening.always = choice == SocketsChoice::always;
+  opening.kept = {&schedules, short_times_read, short_times_write};
   schedules.scheduler.connect_at(opening.always ? 1 : kTuning.socket_calls, opening);
 }
 
@@ -109,6 +128,8 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   schedules->number = transport_take_number(state.handle, placed);
   if (schedules->number < 0) {
     schedules_free(schedules);
+    for (const Option option : {Option::overlap, Option::sockets})
+      demand_refused(option, state.size, "there is no memory, or no room for its messages in the MPI's tags");
     return nullptr;
   }
   schedules->transport.start(ranks, schedules->number);

@@ -2,7 +2,26 @@
 // Buffers of unusual kinds: derived types, empty buffers, device memory and wrong arguments.
 #include "mpi/serve.hpp"
 
+#include "mpi/trial.hpp"
+
 namespace stretto::mpi {
+
+namespace {
+constinit bool g_host_refuses_aliases = false;
+}
+
+void aliases_ask_host() {
+  const Inside inside;
+  const Constants& c = host().constants;
+  if (trial_comm() == c.comm_null) return;
+  int number = 0;
+  g_host_refuses_aliases = host().Allreduce(&number, &number, 1, c.int_, c.min, trial_comm()) != MPI_SUCCESS;
+}
+
+void refuse_alias(Arguments& arguments, const State& state) {
+  if (g_host_refuses_aliases && state.check >= 1)
+    arguments.wrong(MPI_ERR_BUFFER, "the buffers to send and to receive are the same memory");
+}
 
 bool starts_in_page_zero(const Layout& layout, std::int64_t displacement) {
   constexpr std::int64_t kPageBytes = 4096;
@@ -43,7 +62,7 @@ Region Data::any_region(Arguments& arguments, const State& state, const void* bu
   if (watched_ != nullptr) [[unlikely]]
     check_begin(*watched_, {base, region.layout, region.count}, some ? 1 : 0, type, staged);
   if (staged) [[unlikely]] {
-    const int code = stage(start_staging(), region, type, state.handle, direction);
+    const int code = stage(start_staging(), region, type, state, direction);
     if (code != MPI_SUCCESS) arguments.failed(code, "the data could not be packed");
   }
   return region;
@@ -59,7 +78,7 @@ Blocks Data::any_blocks(Arguments& arguments, const State& state, const void* bu
   if (watched_ != nullptr) [[unlikely]]
     check_begin(*watched_, blocks, some ? e.ranks : 0, type, staged);
   if (staged) [[unlikely]] {
-    const int code = stage(start_staging(), blocks, e.ranks, type, state.handle, direction);
+    const int code = stage(start_staging(), blocks, e.ranks, type, state, direction);
     if (code != MPI_SUCCESS) arguments.failed(code, "the data could not be packed");
   }
   return blocks;
@@ -97,6 +116,7 @@ Mistake mistake_of(int error_class) {
 bool end_with(Call& call, int code, const char* what) {
   if (call.snapshot != nullptr) check_cancel(call);
   call_ended(call.note);
+  if (g_timed) profile_refused();
   (void)raise(call, code, what);
   return true;
 }

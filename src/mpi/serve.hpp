@@ -63,6 +63,17 @@ struct Extents {
 // The layout of blocks without data: the engine reads the layout of every block.
 inline constexpr Layout kNoBytes = {0, 0, nullptr, 0, false};
 
+// A call that reads and writes the same memory is wrong. Some MPIs refuse it where the two buffers
+// begin at one address. Stretto refuses what the host does, with STRETTO_CHECK=1 or more. It asks
+// the host once, at MPI_Init.
+void aliases_ask_host();
+[[gnu::cold]] void refuse_alias(Arguments& arguments, const State& state);
+// `data`: whether there are any.
+inline void judge_alias(Arguments& arguments, const State& state, const void* send, const void* receive, bool data) {
+  if (send == receive && data) [[unlikely]]
+    refuse_alias(arguments, state);
+}
+
 // Whether data of this layout, `displacement` bytes behind a null buffer, begin in page 0, where no
 // memory is. MPI_BOTTOM is null, too, but the type then has absolute addresses, far from page 0.
 [[nodiscard]] bool starts_in_page_zero(const Layout& layout, std::int64_t displacement);
@@ -239,8 +250,10 @@ inline int valid_root(Arguments& arguments, int root, const State& state) {
   State* const state = state_of(as<MPI_Comm>(comm), call.collective());
   call.state = state;
   if (state == nullptr) return nullptr;
-  if (g_timed && call.began_ns == 0) [[unlikely]]
-    call.began_ns = sys::now_ns();  // in the first call the wrapper had not read the options yet
+  if (g_timed) [[unlikely]] {
+    if (call.began_ns == 0) call.began_ns = sys::now_ns();  // the first call's wrapper had not read the options yet
+    profile_open(call);
+  }
   return (state->served >> static_cast<int>(call.collective()) & 1) != 0 ? state : nullptr;
 }
 
@@ -268,7 +281,7 @@ inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   counter.bytes += bytes;
   std::uint64_t ns = 0;
   if (g_timed) [[unlikely]]
-    counter.ns += ns = profile_call(call, path);
+    counter.ns += ns = profile_call(call, path, bytes);
   g_tally.load(std::memory_order_relaxed)[static_cast<int>(call.collective())].count(
       path, bytes, ns, g_concurrent.load(std::memory_order_relaxed));
   if (call.note != 0) [[unlikely]]

@@ -84,42 +84,44 @@ std::uint64_t piece_elements(const Layout& layout) {
   return elements == 0 ? 1 : elements;
 }
 
-int pack_piece(const Staged& staged, char* user, std::uint64_t elements, std::uint64_t bytes, char* packed) {
+int pack_piece(const Staged& staged, MPI_Comm comm, char* user, std::uint64_t elements, std::uint64_t bytes,
+               char* packed) {
   if (bytes > INT_MAX) {
 #if STRETTO_LARGE_COUNT
     MPI_Count position = 0;
     if (!host().Pack_c) return MPI_ERR_COUNT;
     return host().Pack_c(user, static_cast<MPI_Count>(elements), staged.type, packed, static_cast<MPI_Count>(bytes),
-                         &position, staged.comm);
+                         &position, comm);
 #else
     return MPI_ERR_COUNT;  // such types are never opaque (run_limit), but this host cannot pack device memory of them
 #endif
   }
   int position = 0;
-  return host().Pack(user, static_cast<int>(elements), staged.type, packed, static_cast<int>(bytes), &position,
-                     staged.comm);
+  return host().Pack(user, static_cast<int>(elements), staged.type, packed, static_cast<int>(bytes), &position, comm);
 }
 
-int unpack_piece(const Staged& staged, char* user, std::uint64_t elements, std::uint64_t bytes, char* packed) {
+int unpack_piece(const Staged& staged, MPI_Comm comm, char* user, std::uint64_t elements, std::uint64_t bytes,
+                 char* packed) {
   if (bytes > INT_MAX) {
 #if STRETTO_LARGE_COUNT
     MPI_Count position = 0;
     if (!host().Unpack_c) return MPI_ERR_COUNT;
     return host().Unpack_c(packed, static_cast<MPI_Count>(bytes), &position, user, static_cast<MPI_Count>(elements),
-                           staged.type, staged.comm);
+                           staged.type, comm);
 #else
     return MPI_ERR_COUNT;
 #endif
   }
   int position = 0;
-  return host().Unpack(packed, static_cast<int>(bytes), &position, user, static_cast<int>(elements), staged.type,
-                       staged.comm);
+  return host().Unpack(packed, static_cast<int>(bytes), &position, user, static_cast<int>(elements), staged.type, comm);
 }
 
-using PieceMover = int (*)(const Staged&, char* user, std::uint64_t elements, std::uint64_t bytes, char* packed);
+using PieceMover = int (*)(const Staged&, MPI_Comm comm, char* user, std::uint64_t elements, std::uint64_t bytes,
+                           char* packed);
 
 // Moves every block between the program's memory and the packed bytes.
 int move_blocks(const Staged& staged, PieceMover mover) {
+  const MPI_Comm comm = communicator_to_pack(staged.comm, staged.serial);
   char* packed = staged.packed;
   for (int rank = 0; rank < staged.blocks; ++rank) {
     const Region block = staged.origin.at(rank);
@@ -130,7 +132,7 @@ int move_blocks(const Staged& staged, PieceMover mover) {
       const std::uint64_t elements = block.count - done < step ? block.count - done : step;
       const std::uint64_t bytes = elements * layout.size;
       char* user = address_at(block.base, static_cast<std::ptrdiff_t>(done) * layout.extent);
-      const int code = mover(staged, user, elements, bytes, packed);
+      const int code = mover(staged, comm, user, elements, bytes, packed);
       if (code != MPI_SUCCESS) return code;
       packed += bytes;
     }
@@ -147,9 +149,11 @@ void discard(Staged& staged) {
 
 // Packs the data and describes one packed element. The caller has set `staged.origin`,
 // `blocks` and `displs`.
-int fetch(Staged& staged, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction, std::uint64_t total_bytes) {
+int fetch(Staged& staged, MPI_Datatype type, const State& state, Staged::Direction direction,
+          std::uint64_t total_bytes) {
   staged.type = type;
-  staged.comm = comm;
+  staged.comm = state.handle;
+  staged.serial = state.serial;
   staged.direction = direction;
   staged.packed = static_cast<char*>(std::malloc(total_bytes ? total_bytes : 1));
   int code = staged.packed ? move_blocks(staged, pack_piece) : MPI_ERR_NO_MEM;
@@ -175,15 +179,16 @@ bool ask_for_device(const void* buffer) {
   return false;
 }
 
-int stage(Staged& staged, Region& region, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction) {
+int stage(Staged& staged, Region& region, MPI_Datatype type, const State& state, Staged::Direction direction) {
   staged.origin = {region.base, region.layout, region.count};
   staged.blocks = 1;
-  const int code = fetch(staged, type, comm, direction, region.bytes());
+  const int code = fetch(staged, type, state, direction, region.bytes());
   if (code == MPI_SUCCESS) region = {staged.packed, region.count, &staged.layout};
   return code;
 }
 
-int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction) {
+int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, const State& state,
+          Staged::Direction direction) {
   staged.origin = blocks;
   staged.blocks = ranks;
   const bool regular = !blocks.counts;
@@ -201,7 +206,7 @@ int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, MPI_Comm
     }
     elements += count;
   }
-  const int code = fetch(staged, type, comm, direction, static_cast<std::uint64_t>(elements) * blocks.layout->size);
+  const int code = fetch(staged, type, state, direction, static_cast<std::uint64_t>(elements) * blocks.layout->size);
   if (code != MPI_SUCCESS) return code;
   blocks = {staged.packed, &staged.layout, blocks.count};
   if (!regular) {

@@ -16,6 +16,7 @@
 #include <atomic>
 
 #include "base/region.hpp"
+#include "mpi/communicator.hpp"
 #include "mpi/datatype.hpp"
 
 namespace stretto::mpi {
@@ -62,14 +63,16 @@ struct Staged {
   int blocks = 0;
   Direction direction = read;
   MPI_Datatype type{};
-  MPI_Comm comm{};
+  MPI_Comm comm{};           // of the call
+  std::uint64_t serial = 0;  // of that communicator, which may be gone when the call ends
 };
 
 // Packs the program's data and makes `region`, or the blocks of ranks 0 to ranks - 1, name
 // packed bytes. Returns MPI_SUCCESS or an error code of the host. If it fails, nothing is staged
 // and nothing is changed.
-int stage(Staged& staged, Region& region, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction);
-int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, MPI_Comm comm, Staged::Direction direction);
+int stage(Staged& staged, Region& region, MPI_Datatype type, const State& state, Staged::Direction direction);
+int stage(Staged& staged, Blocks& blocks, int ranks, MPI_Datatype type, const State& state,
+          Staged::Direction direction);
 // Unpacks what was written and frees the memory. It does nothing if nothing is staged.
 int unstage(Staged& staged);
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/stats.hpp"
 
-#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/log.hpp"
 #include "base/units.hpp"
+#include "mpi/keeper.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/overlap.hpp"
+#include "mpi/process.hpp"
 #include "mpi/stats_output.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "sys/sys.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -19,30 +22,21 @@ namespace {
 
 constinit FreedCommunicators* g_freed = nullptr;  // one for each size and reason; the communicators' lock guards it
 
-void add(Counters& sum, const Counters& more) {
-  for (int c = 0; c < kCollectives; c++) {
-    for (int p = 0; p < kPaths; p++) sum.of[c].calls[p] += more.of[c].calls[p];
-    sum.of[c].bytes += more.of[c].bytes;
-    sum.of[c].ns += more.of[c].ns;
-  }
-}
-
 // ---- What this rank counts ----
 
-void sum_communicator(void* context, const State& state) { add(*static_cast<Counters*>(context), state.counters); }
+void sum_communicator(void* context, const State& state) {
+  observe::add(*static_cast<Counters*>(context), state.counters);
+}
 
 RankTotals own_totals(const Waits* waits) {
   RankTotals totals = {};
   communicators_each(sum_communicator, &totals.counters);
-  for (const FreedCommunicators* s = g_freed; s != nullptr; s = s->next) add(totals.counters, s->counters);
+  for (const FreedCommunicators* s = g_freed; s != nullptr; s = s->next) observe::add(totals.counters, s->counters);
+  totals.rank = world().rank;
   totals.run_ns = profile_ns();
-  for (int c = 0; c < kCollectives; c++) {
-    const std::uint64_t ns = totals.in_calls_ns[c] = totals.counters.of[c].ns;
-    const observe::Compared compared = waits != nullptr ? waits->mine.of[c] : observe::Compared{};
-    if (compared.ns == 0) continue;
-    const double part = static_cast<double>(compared.waiting_ns) / static_cast<double>(compared.ns);
-    totals.waiting_ns[c] = static_cast<std::uint64_t>(part * static_cast<double>(ns));
-  }
+  totals.without_slots = process_calls_without_slots();
+  if (const observe::StatsPage* const page = profile_page()) totals.others = page->others.totals();
+  observe::set_times(totals, waits != nullptr ? &waits->mine : nullptr);
   return totals;
 }
 
@@ -57,47 +51,14 @@ RankTotals* gather_totals(const RankTotals& mine) {
   return all;
 }
 
-// The ranks that took least and most time for a collective.
-struct Balance {
-  int least = 0, most = 0;
-};
-Balance balance_of(const RankTotals* all, int ranks, int collective) {
-  Balance balance;
-  const auto ns = [&](int r) { return all[r].in_calls_ns[collective]; };
-  for (int r = 1; r < ranks; r++) {
-    if (ns(r) < ns(balance.least)) balance.least = r;
-    if (ns(r) > ns(balance.most)) balance.most = r;
-  }
-  return balance;
-}
-
-// Of all ranks: calls and bytes are sums.
-RankTotals sum_of(const RankTotals* all, int ranks) {
-  RankTotals sum = {};
-  for (int r = 0; r < ranks; r++) {
-    add(sum.counters, all[r].counters);
-    sum.run_ns += all[r].run_ns;
-    for (int c = 0; c < kCollectives; c++) {
-      sum.in_calls_ns[c] += all[r].in_calls_ns[c];
-      sum.waiting_ns[c] += all[r].waiting_ns[c];
-    }
-  }
-  return sum;
-}
-
 // ---- The whole report ----
 
 void write_out(const StatsText& text) {
-  const char* const path = options().stats_path;
-  std::FILE* const file = *path != 0 ? std::fopen(path, "w") : stderr;
-  if (file == nullptr) {
-    log_line(LogLevel::error, "STRETTO_STATS: cannot write %s", path);
-    return;
-  }
-  const bool whole = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if ((file == stderr ? std::fflush(file) : std::fclose(file)) != 0 || !whole) {
-    log_line(LogLevel::error, "STRETTO_STATS: writing %s failed", *path != 0 ? path : "to standard error");
-  }
+  const char* const path = keeper_path();
+  if (*path == 0) return sys::error_write(text.data(), text.size());
+  int error = sys::folders_make(path);
+  if (error == 0) error = sys::output_write(path, text.data(), text.size());
+  if (error != 0) log_line(LogLevel::error, "STRETTO_STATS: cannot write %s: %s", path, std::strerror(error));
 }
 
 using ull = unsigned long long;
@@ -105,27 +66,8 @@ using ull = unsigned long long;
 // ---- JSON ----
 
 void json_head(StatsText& out, int ranks) {
-  out.add("{\"schema\":\"stretto.stats/1\",\"stretto\":\"%s\",\"abi\":\"%s\",\"ranks\":%d", STRETTO_VERSION,
-          vendor::kAbi, ranks);
+  observe::json_head(out, STRETTO_VERSION, vendor::kAbi, ranks);
   json_run(out);
-}
-
-// Sums over all ranks, and the ranks with the least and the most time.
-void json_collectives(StatsText& out, const RankTotals* all, int ranks) {
-  const RankTotals sum = sum_of(all, ranks);
-  out.add(",\n \"collectives\":{");
-  const char* comma = "";
-  for (int c = 0; c < kCollectives; c++) {
-    const Counter& counter = sum.counters.of[c];
-    if (calls_of(counter) == 0) continue;
-    const Balance balance = balance_of(all, ranks, c);
-    out.add("%s\"%s\":{\"calls\":%llu,\"bytes\":%llu,\"ns\":%llu,\"waiting_ns\":%llu,", comma, kCollectiveNames[c],
-            ull{calls_of(counter)}, ull{counter.bytes}, ull{counter.ns}, ull{sum.waiting_ns[c]});
-    out.add("\"least\":{\"rank\":%d,\"ns\":%llu},\"most\":{\"rank\":%d,\"ns\":%llu}}", balance.least,
-            ull{all[balance.least].in_calls_ns[c]}, balance.most, ull{all[balance.most].in_calls_ns[c]});
-    comma = ",";
-  }
-  out.add("}");
 }
 
 // Rank 0 writes the objects of all ranks.
@@ -137,7 +79,7 @@ void json_gathered(const RankTotals& totals, const RankTotals* all, const Waits&
   if (gathered.all != nullptr) {
     StatsText out;
     json_head(out, size);
-    json_collectives(out, all, size);
+    observe::json_collectives(out, all, size);
     out.add(",\n \"per_rank\":[\n ");
     for (int r = 0; r < size; r++) {
       out.add_all(gathered.all + gathered.lengths[size + r], static_cast<std::size_t>(gathered.lengths[r]));
@@ -152,21 +94,12 @@ void json_gathered(const RankTotals& totals, const RankTotals* all, const Waits&
 
 // ---- Text ----
 
-// `all`: of all ranks, if the counters are their sums.
-void text_counters(StatsText& out, const Counters& counters, const State* state, const RankTotals* all = nullptr) {
+void text_counters(StatsText& out, const Counters& counters, const State* state) {
   for (int c = 0; c < kCollectives; c++) {
-    const Counter& counter = counters.of[c];
-    if (calls_of(counter) == 0) continue;
-    out.add("    %-12s", kCollectiveNames[c]);
-    for (int p = 0; p < kPaths; p++) out.add(" %10llu", ull{counter.calls[p]});
-    out.add(" %10s %10s", format_amount(counter.bytes).text, format_time(counter.ns).text);
+    if (observe::calls_of(counters.of[c]) == 0) continue;
+    observe::text_counter(out, c, counters.of[c]);
     const char* const reason = state != nullptr ? decline_reason(*state, static_cast<Collective>(c)) : nullptr;
     if (reason != nullptr) out.add("  %s", reason);
-    if (all != nullptr) {
-      const Balance balance = balance_of(all, world().size, c);
-      out.add("  %s on rank %d to %s on rank %d", format_time(all[balance.least].in_calls_ns[c]).text, balance.least,
-              format_time(all[balance.most].in_calls_ns[c]).text, balance.most);
-    }
     out.add("\n");
   }
 }
@@ -183,18 +116,12 @@ void text_refused(StatsText& out, const engine::Refused& refused) {
 
 void text_communicator(void* context, const State& state) {
   std::uint64_t calls = 0;
-  for (const Counter& counter : state.counters.of) calls += calls_of(counter);
+  for (const Counter& counter : state.counters.of) calls += observe::calls_of(counter);
   if (calls == 0) return;
   StatsText& out = *static_cast<StatsText*>(context);
   out.add("  communicator %llu, %d ranks\n", ull{state.serial}, state.size);
   text_refused(out, refused_on(state));
   text_counters(out, state.counters, &state);
-}
-
-void text_head(StatsText& out, const char* whose, bool of_all) {
-  out.add("stretto statistics, %s\n    %-12s", whose, "collective");
-  for (const char* path : kPathNames) out.add(" %10s", path);
-  out.add(" %10s %10s%s\n", "bytes", "time", of_all ? "  least and most" : "");
 }
 
 void text_site(void* context, const overlap::Sites::Site& site) {
@@ -225,27 +152,20 @@ void text_communicators(StatsText& out) {
   out.add_all(sites);
 }
 
-// Means of the ranks.
-void text_run(StatsText& out, const RankTotals& sum, std::uint64_t ranks) {
-  std::uint64_t in_calls = 0, waiting = 0;
-  for (int c = 0; c < kCollectives; c++) {
-    in_calls += sum.in_calls_ns[c];
-    waiting += sum.waiting_ns[c];
-  }
-  const double part = sum.run_ns != 0 ? static_cast<double>(in_calls) / static_cast<double>(sum.run_ns) : 0;
-  out.add("run %s; collectives %s (%.0f%%), of which waiting %s\n", format_time(sum.run_ns / ranks).text,
-          format_time(in_calls / ranks).text, 100 * part, format_time(waiting / ranks).text);
+void text_without_slots(StatsText& out, std::uint64_t calls) {
+  if (calls != 0) out.add("  %llu calls found no payload slots free: their data went in small pieces\n", ull{calls});
 }
 
 // Rank 0 shows the sums over all ranks, and its own communicators.
 void text_gathered(const RankTotals* all) {
   if (world().rank != 0) return;
-  const RankTotals sum = sum_of(all, world().size);
+  const int size = world().size;
   StatsText out;
-  text_head(out, "sums over all ranks, then rank 0 by communicator", true);
-  text_counters(out, sum.counters, nullptr, all);
+  observe::text_head(out, "sums over all ranks, then rank 0 by communicator", true);
+  observe::text_sums(out, all, size);
+  text_without_slots(out, observe::sum_of(all, size).without_slots);
   text_communicators(out);
-  text_run(out, sum, static_cast<std::uint64_t>(world().size));
+  observe::text_run(out, all, size);
   write_out(out);
 }
 
@@ -267,7 +187,8 @@ void alone() {
     json_rank(out, totals, g_freed, nullptr);
     out.add("]}\n");
   } else {
-    text_head(out, "this process", false);
+    observe::text_head(out, "this process", false);
+    text_without_slots(out, totals.without_slots);
     text_communicators(out);
   }
   write_out(out);
@@ -296,12 +217,17 @@ void stats_fold(const State& state) {
   }
   s->communicators++;
   if (s->refused.rank < 0) s->refused = refused_on(state);
-  add(s->counters, state.counters);
+  observe::add(s->counters, state.counters);
 }
 
 void stats_report(bool gather) {
+  const std::uint64_t without_slots = options().explain() ? process_calls_without_slots() : 0;
+  if (without_slots != 0)
+    log_explain("%llu calls of rank %d found no payload slots free: their data went in small pieces",
+                ull{without_slots}, world().rank);
   if (options().stats() == StatsFormat::off) return;
   gather ? gathered_report() : alone();
+  keeper_end();
 }
 
 }  // namespace stretto::mpi

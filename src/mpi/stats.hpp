@@ -7,20 +7,15 @@
 #include <cstdint>
 
 #include "base/collective.hpp"
+#include "observe/totals.hpp"
 
 namespace stretto::mpi {
 
 struct State;
 struct Call;
 
-struct Counter {
-  std::uint64_t calls[kPaths];
-  std::uint64_t bytes;  // sent and received by this rank through the engine
-  std::uint64_t ns;     // time in these calls, with STRETTO_STATS
-};
-struct Counters {
-  Counter of[kCollectives];
-};
+using observe::Counter;
+using observe::Counters;
 
 // Why a communicator or a collective on it is left to the host.
 const char* decline_reason(const State& state, Collective collective);

@@ -93,12 +93,12 @@ bool TypedData::copy_arrays(Blocks& blocks, const TypedBlocks& given) {
   return true;
 }
 
-int TypedData::stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction) {
+int TypedData::stage_some(Blocks& blocks, const MPI_Datatype* types, const State& state, Staged::Direction direction) {
   for (int r = 0; r < count_; r++) {
     Region region = blocks.at(r);
     if (region.bytes() == 0 || !must_stage(*layouts_[r], region.base)) [[likely]]
       continue;
-    const int code = stage(staged_[r], region, types[r], comm, direction);
+    const int code = stage(staged_[r], region, types[r], state, direction);
     if (code != MPI_SUCCESS) return code;
     layouts_[r] = region.layout;
     arrays_[count_ + r] = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(region.base) -
@@ -144,7 +144,7 @@ Blocks TypedData::blocks(Arguments& arguments, const State& state, int count, co
   staged_ = static_cast<Staged*>(std::calloc(static_cast<std::size_t>(count), sizeof(Staged)));
   const bool able = staged_ != nullptr && (arrays_ != nullptr || copy_arrays(blocks, given));
   for (int r = 0; r < count && able; r++) new (&staged_[r]) Staged;
-  const int code = able ? stage_some(blocks, handles, state.handle, direction) : MPI_ERR_NO_MEM;
+  const int code = able ? stage_some(blocks, handles, state, direction) : MPI_ERR_NO_MEM;
   if (code == MPI_SUCCESS) return blocks;
   arguments.failed(code, "the data could not be packed");
   return nothing;

@@ -37,7 +37,7 @@ class TypedData {
 
  private:
   bool acquire(Arguments& arguments, const Blocks& blocks, const MPI_Datatype* types);
-  int stage_some(Blocks& blocks, const MPI_Datatype* types, MPI_Comm comm, Staged::Direction direction);
+  int stage_some(Blocks& blocks, const MPI_Datatype* types, const State& state, Staged::Direction direction);
   bool copy_arrays(Blocks& blocks, const TypedBlocks& given);
   bool hold_types(const MPI_Datatype* types);
 

@@ -57,6 +57,19 @@ bool test_in_testall(int* code, int count, void* requests, int* flag, void* stat
 bool test_in_testany(int* code, int count, void* requests, int* index, int* flag, void* status);
 bool test_in_testsome(int* code, int count, void* requests, int* done, int* indices, void* statuses);
 bool test_in_request_get_status(int* code, Handle request, int* flag, void* status);
+// request_status.cpp
+bool test_in_request_get_status_all(int* code, int count, const void* requests, int* flag, void* statuses);
+bool test_in_request_get_status_any(int* code, int count, const void* requests, int* index, int* flag, void* status);
+bool test_in_request_get_status_some(int* code, int count, const void* requests, int* done, int* indices,
+                                     void* statuses);
+// MPICH's: it returns whether the request is complete.
+bool test_in_request_is_complete(int* complete, Handle request);
+// They make the call by other functions, where the host lacks this one.
+int request_get_status_all_stand_in(int count, const void* requests, int* flag, void* statuses);
+int request_get_status_any_stand_in(int count, const void* requests, int* index, int* flag, void* status);
+int request_get_status_some_stand_in(int count, const void* requests, int* done, int* indices, void* statuses);
+int request_is_complete_stand_in(Handle request);
+int stream_progress_stand_in(Handle stream);
 // The same for probes.
 inline constexpr auto drive_before = [](int*, auto...) {
   drive_own_requests();

@@ -14,9 +14,10 @@ namespace {
 
 MPI_Status* status_of(void* data) { return static_cast<MPI_Status*>(data); }
 
-// The requests of one MPI_Waitall. MPI_Testsome takes those that are complete, with their statuses.
-// At the end stands what MPI_Waitall would have returned. MPI_Testall is no help: in MPICH 5 it
-// returns with an error before all requests are complete.
+// The requests of one MPI_Waitall, where the host does not say of a request without an effect that
+// it is complete. MPI_Testsome takes those that are complete, with their statuses. At the end
+// stands what MPI_Waitall would have returned. MPI_Testall is no help: MPICH and Intel MPI return
+// from it with an error before all requests are complete.
 class Several {
  public:
   Several(int count, MPI_Request* requests, MPI_Status* statuses)
@@ -47,7 +48,9 @@ class Several {
   bool test() {
     int done = kUntouched;
     const int code =
-        host().Testsome(count_, requests_, &done, indices_, statuses_ == nullptr ? MPI_STATUSES_IGNORE : found_);
+        vendor::testsome_hides_errors()
+            ? test_each(&done)
+            : host().Testsome(count_, requests_, &done, indices_, statuses_ == nullptr ? MPI_STATUSES_IGNORE : found_);
     if (code != MPI_SUCCESS) code_ = code;
     is_refused_ = done == kUntouched || (done == 0 && code != MPI_SUCCESS);
     if (is_refused_ || done == MPI_UNDEFINED) return true;
@@ -74,6 +77,27 @@ class Several {
  private:
   static constexpr int kFew = 32, kNotTaken = -1;
 
+  // MPI_Testsome of one request after the other. Then the code tells which of them has failed. What
+  // fails in a receive that the host has accepted is its length.
+  int test_each(int* done) {
+    int result = MPI_SUCCESS, taken = 0;
+    bool some_wait = false;
+    for (int i = 0; i < count_; i++) {
+      if (errors_[i] != kNotTaken || requests_[i] == host().constants.request_null) continue;
+      MPI_Status& status = found_[taken];
+      status.MPI_ERROR = MPI_SUCCESS;
+      int found = kUntouched;
+      const int code = host().Testsome(1, &requests_[i], &found, &indices_[taken], &status);
+      if (found == kUntouched) return code;  // refused
+      if (code != MPI_SUCCESS) result = code;
+      if (code != MPI_SUCCESS && status.MPI_ERROR == MPI_SUCCESS) status.MPI_ERROR = MPI_ERR_TRUNCATE;
+      some_wait = some_wait || found == 0;
+      if (found == 1) indices_[taken++] = i;
+    }
+    *done = taken == 0 && !some_wait ? MPI_UNDEFINED : taken;
+    return result;
+  }
+
   // The program's MPI_ERROR stays until it is clear whether there is an error.
   void take(int index, MPI_Status& found) {
     errors_[index] = found.MPI_ERROR;
@@ -98,10 +122,46 @@ class Several {
   int *indices_ = few_indices_, *errors_ = few_errors_;
 };
 
+// Waits until all are complete. Then the host's own function says which of them have failed.
+int wait_by_looks(int count, MPI_Request* requests, MPI_Status* statuses) {
+  int complete = 0;  // so many at the array's begin
+  wait_until([&] {
+    while (complete < count && vendor::is_complete(requests[complete])) complete++;
+    if (complete < count) (void)vendor::drive();
+    return complete == count;
+  });
+  return host().Waitall(count, requests, statuses);
+}
+
 // Whether requests of Stretto's own may be among those that are tested.
 bool drive_before_test() {
   drive_own_requests();
   return own_requests_outstanding();
+}
+
+// MPI_Testany, made of MPI_Testsome of one request after the other.
+int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  *flag = 0;
+  bool some_wait = false;
+  for (int i = 0; i < count; i++) {
+    int found = kUntouched, unused = 0;
+    MPI_Status own;
+    own.MPI_ERROR = MPI_SUCCESS;
+    const int code = host().Testsome(1, &requests[i], &found, &unused, &own);
+    if (found == kUntouched) return code;  // refused
+    some_wait = some_wait || found == 0;
+    if (found != 1) continue;
+    *index = i;
+    *flag = 1;
+    const int failed = own.MPI_ERROR;
+    if (status != MPI_STATUS_IGNORE) {
+      own.MPI_ERROR = status->MPI_ERROR;
+      *status = own;
+    }
+    return code != MPI_SUCCESS ? failed : code;
+  }
+  if (some_wait) return MPI_SUCCESS;
+  return host().Testany(count, requests, index, flag, status);  // none is active
 }
 
 bool fail_for_memory(int* code) {
@@ -127,6 +187,11 @@ bool wait_in_waitall(int* code, int count, void* array, void* statuses) {
   if (count <= 0 || array == nullptr) return false;
   HostRequests requests(count, array);
   if (!requests.has_memory()) return fail_for_memory(code);
+  if (vendor::looks_at_requests()) {
+    *code = wait_by_looks(count, requests.get(), status_of(statuses));
+    *code = requests.all_ended(*code, status_of(statuses));
+    return true;
+  }
   Several several(count, requests.get(), status_of(statuses));
   if (!several.can_wait()) return false;
   wait_until([&] { return several.test(); });
@@ -142,7 +207,8 @@ bool wait_in_waitany(int* code, int count, void* array, int* index, void* status
   int found = kUntouched;
   wait_until([&] {
     int flag = kUntouched;
-    *code = host().Testany(count, requests.get(), &found, &flag, status_of(status));
+    *code = vendor::testany_hides_errors() ? test_any(count, requests.get(), &found, &flag, status_of(status))
+                                           : host().Testany(count, requests.get(), &found, &flag, status_of(status));
     return flag != 0 || *code != MPI_SUCCESS;
   });
   if (found == MPI_UNDEFINED && *code == MPI_SUCCESS) return false;  // the host's turn: there is nothing to wait for

@@ -3,6 +3,8 @@
 #include "abi.gen.hpp"
 #include "mpi/entry.hpp"
 #include "mpi/narrow.hpp"
+#include "mpi/noted.hpp"
+#include "mpi/other_call.hpp"
 #include "mpi/touched.hpp"
 
 using namespace stretto;
@@ -716,9 +718,20 @@ STRETTO_EXPORT int PMPI_Comm_disconnect(void* comm) {
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void intercomm_merge_note(Noted& note, Handle intercomm, int, void*) {
+  note.all_of(intercomm);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int intercomm_merge_entry(const void* caller, Handle intercomm, int high, void* newintracomm) {
   using Host = int (*)(Handle, int, void*);
-  if (may_serve(caller)) worlds_meet();
+  if (may_serve(caller)) {
+    worlds_meet();
+    const auto make = [&] { return reinterpret_cast<Host>(host_entry(Entry::intercomm_merge, caller))(intercomm, high, newintracomm); };
+    const OtherCall timed(Entry::intercomm_merge, caller);
+    if (notes_are_kept()) return make_noted<intercomm_merge_note, Entry::intercomm_merge>(caller, make, intercomm, high, newintracomm);
+    return make();
+  }
   return reinterpret_cast<Host>(host_entry(Entry::intercomm_merge, caller))(intercomm, high, newintracomm);
 }
 }  // namespace
@@ -733,16 +746,47 @@ STRETTO_EXPORT int PMPI_Intercomm_merge(Handle intercomm, int high, void* newint
 }
 
 namespace {
+[[gnu::always_inline]] inline int abort_entry(const void* caller, Handle comm, int errorcode) {
+  using Host = int (*)(Handle, int);
+  if (may_serve(caller)) {
+    profile_abort();
+    const auto make = [&] { return reinterpret_cast<Host>(host_entry(Entry::abort, caller))(comm, errorcode); };
+    return make();
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::abort, caller))(comm, errorcode);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Abort(Handle comm, int errorcode) {
+  if (void* const tool = tool_behind(Entry::abort, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(Handle, int)>(tool)(comm, errorcode);
+  }
+  return abort_entry(__builtin_return_address(0), comm, errorcode);
+}
+STRETTO_EXPORT int PMPI_Abort(Handle comm, int errorcode) {
+  return abort_entry(__builtin_return_address(0), comm, errorcode);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void win_create_touched(void* base, std::int64_t size, int, Handle, Handle, void*) {
   const Touched touched;
   touched.bytes(base, size);
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void win_create_note(Noted& note, void*, std::int64_t, int, Handle, Handle comm, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int win_create_entry(const void* caller, void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
   using Host = int (*)(void*, std::int64_t, int, Handle, Handle, void*);
   if (deferring()) [[unlikely]] win_create_touched(base, size, disp_unit, info, comm, win);
-  if (may_serve(caller)) window_made();
+  if (may_serve(caller)) {
+    const auto make = [&] { return making_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_create, caller))(base, size, disp_unit, info, comm, win); }); };
+    const OtherCall timed(Entry::win_create, caller);
+    if (notes_are_kept()) return make_noted<win_create_note, Entry::win_create>(caller, make, base, size, disp_unit, info, comm, win);
+    return make();
+  }
   return reinterpret_cast<Host>(host_entry(Entry::win_create, caller))(base, size, disp_unit, info, comm, win);
 }
 }  // namespace
@@ -757,9 +801,19 @@ STRETTO_EXPORT int PMPI_Win_create(void* base, std::int64_t size, int disp_unit,
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void win_allocate_note(Noted& note, std::int64_t, int, Handle, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int win_allocate_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
-  if (may_serve(caller)) window_made();
+  if (may_serve(caller)) {
+    const auto make = [&] { return making_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_allocate, caller))(size, disp_unit, info, comm, baseptr, win); }); };
+    const OtherCall timed(Entry::win_allocate, caller);
+    if (notes_are_kept()) return make_noted<win_allocate_note, Entry::win_allocate>(caller, make, size, disp_unit, info, comm, baseptr, win);
+    return make();
+  }
   return reinterpret_cast<Host>(host_entry(Entry::win_allocate, caller))(size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
@@ -774,9 +828,19 @@ STRETTO_EXPORT int PMPI_Win_allocate(std::int64_t size, int disp_unit, Handle in
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void win_allocate_shared_note(Noted& note, std::int64_t, int, Handle, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int win_allocate_shared_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
-  if (may_serve(caller)) window_made();
+  if (may_serve(caller)) {
+    const auto make = [&] { return making_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_allocate_shared, caller))(size, disp_unit, info, comm, baseptr, win); }); };
+    const OtherCall timed(Entry::win_allocate_shared, caller);
+    if (notes_are_kept()) return make_noted<win_allocate_shared_note, Entry::win_allocate_shared>(caller, make, size, disp_unit, info, comm, baseptr, win);
+    return make();
+  }
   return reinterpret_cast<Host>(host_entry(Entry::win_allocate_shared, caller))(size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
@@ -791,9 +855,19 @@ STRETTO_EXPORT int PMPI_Win_allocate_shared(std::int64_t size, int disp_unit, Ha
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void win_create_dynamic_note(Noted& note, Handle, Handle comm, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
 [[gnu::always_inline]] inline int win_create_dynamic_entry(const void* caller, Handle info, Handle comm, void* win) {
   using Host = int (*)(Handle, Handle, void*);
-  if (may_serve(caller)) window_made();
+  if (may_serve(caller)) {
+    const auto make = [&] { return making_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_create_dynamic, caller))(info, comm, win); }); };
+    const OtherCall timed(Entry::win_create_dynamic, caller);
+    if (notes_are_kept()) return make_noted<win_create_dynamic_note, Entry::win_create_dynamic>(caller, make, info, comm, win);
+    return make();
+  }
   return reinterpret_cast<Host>(host_entry(Entry::win_create_dynamic, caller))(info, comm, win);
 }
 }  // namespace
@@ -805,6 +879,33 @@ STRETTO_EXPORT int MPI_Win_create_dynamic(Handle info, Handle comm, void* win) {
 }
 STRETTO_EXPORT int PMPI_Win_create_dynamic(Handle info, Handle comm, void* win) {
   return win_create_dynamic_entry(__builtin_return_address(0), info, comm, win);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void win_free_note(Noted& note, void* win) {
+  note.frees_window(win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_free_entry(const void* caller, void* win) {
+  using Host = int (*)(void*);
+  if (may_serve(caller)) {
+    const auto make = [&] { return freeing_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_free, caller))(win); }); };
+    const OtherCall timed(Entry::win_free, caller);
+    if (notes_are_kept()) return make_noted<win_free_note, Entry::win_free>(caller, make, win);
+    return make();
+  }
+  return reinterpret_cast<Host>(host_entry(Entry::win_free, caller))(win);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Win_free(void* win) {
+  if (void* const tool = tool_behind(Entry::win_free, __builtin_return_address(0))) [[unlikely]] {
+    return reinterpret_cast<int (*)(void*)>(tool)(win);
+  }
+  return win_free_entry(__builtin_return_address(0), win);
+}
+STRETTO_EXPORT int PMPI_Win_free(void* win) {
+  return win_free_entry(__builtin_return_address(0), win);
 }
 
 #if STRETTO_LARGE_COUNT
@@ -1667,6 +1768,11 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void win_create_c_note(Noted& note, void*, std::int64_t, std::int64_t, Handle, Handle comm, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
 int win_create_c_host(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
   if (void* const function = host_entry_if_any(Entry::win_create_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(void*, std::int64_t, std::int64_t, Handle, Handle, void*)>(function)(base, size, disp_unit, info, comm, win);
@@ -1680,7 +1786,12 @@ int win_create_c_host(const void* caller, void* base, std::int64_t size, std::in
 namespace {
 [[gnu::always_inline]] inline int win_create_c_entry(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
   if (deferring()) [[unlikely]] win_create_c_touched(base, size, disp_unit, info, comm, win);
-  if (may_serve(caller)) window_made();
+  if (may_serve(caller)) {
+    const auto make = [&] { return making_window([&] { return win_create_c_host(caller, base, size, disp_unit, info, comm, win); }); };
+    const OtherCall timed(Entry::win_create_c, caller);
+    if (notes_are_kept()) return make_noted<win_create_c_note, Entry::win_create_c>(caller, make, base, size, disp_unit, info, comm, win);
+    return make();
+  }
   return win_create_c_host(caller, base, size, disp_unit, info, comm, win);
 }
 }  // namespace
@@ -1695,6 +1806,11 @@ STRETTO_EXPORT int PMPI_Win_create_c(void* base, std::int64_t size, std::int64_t
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void win_allocate_c_note(Noted& note, std::int64_t, std::int64_t, Handle, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
 int win_allocate_c_host(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (void* const function = host_entry_if_any(Entry::win_allocate_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
@@ -1707,7 +1823,12 @@ int win_allocate_c_host(const void* caller, std::int64_t size, std::int64_t disp
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int win_allocate_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
-  if (may_serve(caller)) window_made();
+  if (may_serve(caller)) {
+    const auto make = [&] { return making_window([&] { return win_allocate_c_host(caller, size, disp_unit, info, comm, baseptr, win); }); };
+    const OtherCall timed(Entry::win_allocate_c, caller);
+    if (notes_are_kept()) return make_noted<win_allocate_c_note, Entry::win_allocate_c>(caller, make, size, disp_unit, info, comm, baseptr, win);
+    return make();
+  }
   return win_allocate_c_host(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
@@ -1722,6 +1843,11 @@ STRETTO_EXPORT int PMPI_Win_allocate_c(std::int64_t size, std::int64_t disp_unit
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void win_allocate_shared_c_note(Noted& note, std::int64_t, std::int64_t, Handle, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
 int win_allocate_shared_c_host(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (void* const function = host_entry_if_any(Entry::win_allocate_shared_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
@@ -1734,7 +1860,12 @@ int win_allocate_shared_c_host(const void* caller, std::int64_t size, std::int64
 }  // namespace
 namespace {
 [[gnu::always_inline]] inline int win_allocate_shared_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
-  if (may_serve(caller)) window_made();
+  if (may_serve(caller)) {
+    const auto make = [&] { return making_window([&] { return win_allocate_shared_c_host(caller, size, disp_unit, info, comm, baseptr, win); }); };
+    const OtherCall timed(Entry::win_allocate_shared_c, caller);
+    if (notes_are_kept()) return make_noted<win_allocate_shared_c_note, Entry::win_allocate_shared_c>(caller, make, size, disp_unit, info, comm, baseptr, win);
+    return make();
+  }
   return win_allocate_shared_c_host(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace

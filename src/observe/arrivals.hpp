@@ -15,6 +15,7 @@
 // Broadcast, Early Reduce, Early Scan (F. Wolf et al., "Usage of the SCALASCA toolset for scalable
 // performance analysis of large-scale parallel applications", 2008).
 #pragma once
+#include "base/array.hpp"
 #include "observe/call_profile.hpp"
 
 namespace stretto::observe {
@@ -60,6 +61,12 @@ struct RankWaits {
   std::uint64_t site_caused_ns[CallProfile::kSites];  // at these calls of this rank
   WaitedFor waited_for[kRanks];                       // those for which it waited longest
   ProfileTime time;                                   // compared_ns, waiting_ns
+};
+
+// What a rank learns in the end.
+struct Waits {
+  RankWaits mine;
+  std::uint64_t clock_error_ns;  // between this rank and rank 0
 };
 
 class Arrivals {

@@ -12,9 +12,10 @@
 // Cost of a call: some additions, one probe of a table, a hash. No clock: the caller has the times.
 // bench/profile_cost.cpp measures it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "base/array.hpp"
 #include "base/binned_time.hpp"
 #include "base/collective.hpp"
 
@@ -79,6 +80,7 @@ struct ProfileCommunicator {
   std::uint64_t members;  // a hash of who they are
   std::uint32_t nth;      // of the communicators with these members
   std::uint32_t size, rank;
+  std::uint32_t calls;  // that have ended
 };
 
 struct ProfiledCall {
@@ -98,9 +100,7 @@ class CallProfile {
   static constexpr std::uint16_t kNoSite = 0xffff;
   static constexpr std::uint32_t kKept = 8192;
 
-  // Null: no memory.
-  static CallProfile* create(std::uint64_t now_ns);
-  static void destroy(CallProfile* profile);
+  explicit CallProfile(std::uint64_t now_ns) : origin_ns_(now_ns) {}
 
   // Times in the run count from here.
   void start_at(std::uint64_t now_ns) { origin_ns_ = now_ns; }
@@ -119,9 +119,12 @@ class CallProfile {
       it.ns += call.ns;
       if (call.ns > it.longest_ns) it.longest_ns = call.ns;
     }
-    if (call.communicator < 0 || hash_of(call.communicator, call.number) > keep_up_to_) return nullptr;
-    return keep(call, at);
+    if (call.communicator < 0) return nullptr;
+    communicators_[call.communicator].calls = call.number + 1;
+    return hash_of(call.communicator, call.number) <= keep_up_to_ ? keep(call, at) : nullptr;
   }
+  // Counts the time of a call that has not ended. Returns it as a kept call, which is not kept.
+  KeptCall record_open(const ProfiledCall& call);
   // The call came through a binding of the MPI from this line, or from this address of the program.
   void set_line(KeptCall& call, const char* text, std::uint64_t caller);
 
@@ -133,13 +136,15 @@ class CallProfile {
   [[nodiscard]] std::uint64_t origin_ns() const { return origin_ns_; }
   [[nodiscard]] const SizeCounts& sizes(unsigned collective) const { return sizes_[collective]; }
   [[nodiscard]] const ProfileTime& time() const { return time_; }
-  [[nodiscard]] const Array<KeptCall>& kept() const { return kept_; }
+  [[nodiscard]] std::span<const KeptCall> kept() const { return {kept_, kept_count_}; }
   [[nodiscard]] const ProfileCommunicator* communicators() const { return communicators_; }
   [[nodiscard]] unsigned communicator_count() const { return communicator_count_; }
   [[nodiscard]] const ProfileSite& at(unsigned site) const { return sites_[site]; }
   [[nodiscard]] bool is_used(unsigned site) const { return sites_[site].calls != 0; }
   // Calls from more places than there is room for have none.
   [[nodiscard]] std::uint64_t calls_without_site() const { return without_site_; }
+  // Whether a copy of another process's profile holds together.
+  [[nodiscard]] bool is_sound() const;
 
  private:
   static std::uint64_t mixed(std::uint64_t x) {  // the finalizer of MurmurHash3
@@ -173,15 +178,17 @@ class CallProfile {
 
   static constexpr unsigned kProbes = 32;
 
+  static KeptCall kept_of(const ProfiledCall& call, std::uint16_t site);
+
   std::uint64_t origin_ns_ = 0;
   std::uint64_t keep_up_to_ = ~std::uint64_t{0};
   std::uint64_t without_site_ = 0;
-  unsigned communicator_count_ = 0;
-  ProfileCommunicator communicators_[kCommunicators];
-  SizeCounts sizes_[kCollectives];
-  ProfileSite sites_[kSites];
+  std::uint32_t communicator_count_ = 0, kept_count_ = 0;
+  ProfileCommunicator communicators_[kCommunicators] = {};
+  SizeCounts sizes_[kCollectives] = {};
+  ProfileSite sites_[kSites] = {};
   ProfileTime time_;
-  Array<KeptCall> kept_;
+  KeptCall kept_[kKept];  // memory that is zero, as all of it
 };
 
 }  // namespace stretto::observe

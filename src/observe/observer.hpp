@@ -14,6 +14,7 @@
 #pragma once
 #include "observe/process_info.hpp"
 #include "shm/deferred.hpp"
+#include "shm/host_calls.hpp"
 #include "shm/journal.hpp"
 #include "shm/ledger.hpp"
 #include "shm/lines.hpp"
@@ -60,6 +61,12 @@ class Observer {
   [[nodiscard]] const shm::DeferredNotes& deferred() const {
     return *reinterpret_cast<const shm::DeferredNotes*>(base_ + shm::Segment::kDeferredOffset);
   }
+  // Calls that the host serves, with a watchdog.
+  [[nodiscard]] const shm::HostCalls& host_calls() const {
+    return *reinterpret_cast<const shm::HostCalls*>(base_ + shm::Segment::kHostCallsOffset);
+  }
+  [[nodiscard]] const char* base() const { return base_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
   // Where calls come from.
   [[nodiscard]] shm::CallSite call_site(const shm::NoteCopy& note) const {
     return {*reinterpret_cast<const shm::CallSites*>(base_ + shm::Segment::kCallSitesOffset), note.number, note.caller};

@@ -2,136 +2,17 @@
 #include "overlap/calls.hpp"
 
 #include <algorithm>
+#include <csignal>
+#include <cstring>
 
+#include "overlap/call_table.hpp"
 #include "sys/call_layouts.hpp"
 
 namespace stretto::overlap {
 namespace {
 
-// What an argument points to.
-struct Operand {
-  enum class Kind : std::uint8_t {
-    none,
-    bytes,     // argument `by` counts elements of `size` bytes
-    fixed,     // `size` bytes
-    counted,   // argument `by` points to the length, a socklen_t
-    vector,    // argument `by` counts iovecs
-    message,   // a msghdr
-    messages,  // argument `by` counts mmsghdrs
-    futex,     // as the operation in argument `by` says
-    mapping,   // `by` counts bytes, of which the mapping changes: an event of the guard
-    heap_end,  // where the heap will end: the same for what lies behind it
-  };
-  Kind kind = Kind::none;
-  std::uint8_t at = 0;  // the argument that points
-  std::uint8_t by = 0;
-  std::uint16_t size = 1;
-};
-
-constexpr int kMostOperands = 2;
-struct Known {
-  long number;
-  Operand operands[kMostOperands];
-};
-
-constexpr Operand bytes(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::bytes, at, by, 1}; }
-constexpr Operand array(std::uint8_t at, std::uint8_t by, std::size_t size) {
-  return {Operand::Kind::bytes, at, by, static_cast<std::uint16_t>(size)};
-}
-constexpr Operand fixed(std::uint8_t at, std::size_t size) {
-  return {Operand::Kind::fixed, at, 0, static_cast<std::uint16_t>(size)};
-}
-constexpr Operand counted(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::counted, at, by, 1}; }
-constexpr Operand vector(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::vector, at, by, 1}; }
-constexpr Operand message(std::uint8_t at) { return {Operand::Kind::message, at, 0, 1}; }
-constexpr Operand messages(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::messages, at, by, 1}; }
-constexpr Operand mapping(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::mapping, at, by, 1}; }
-constexpr Operand heap_end() { return {Operand::Kind::heap_end, 0, 0, 1}; }
-constexpr Operand futex(std::uint8_t at, std::uint8_t by) { return {Operand::Kind::futex, at, by, 1}; }
-
-// Calls that may run within a signal handler, and that touch only what stands here.
-constexpr Known kKnown[] = {
-    {SYS_read, {bytes(1, 2)}},
-    {SYS_write, {bytes(1, 2)}},
-    {SYS_pread64, {bytes(1, 2)}},
-    {SYS_pwrite64, {bytes(1, 2)}},
-    {SYS_readv, {vector(1, 2)}},
-    {SYS_writev, {vector(1, 2)}},
-    {SYS_preadv, {vector(1, 2)}},
-    {SYS_pwritev, {vector(1, 2)}},
-    {SYS_preadv2, {vector(1, 2)}},
-    {SYS_pwritev2, {vector(1, 2)}},
-    {SYS_sendto, {bytes(1, 2), bytes(4, 5)}},
-    {SYS_recvfrom, {bytes(1, 2), counted(4, 5)}},
-    {SYS_sendmsg, {message(1)}},
-    {SYS_recvmsg, {message(1)}},
-    {SYS_sendmmsg, {messages(1, 2)}},
-    {SYS_recvmmsg, {messages(1, 2), fixed(4, sizeof(timespec))}},
-    {SYS_sendfile, {fixed(2, sizeof(loff_t))}},
-    {SYS_splice, {fixed(1, sizeof(loff_t)), fixed(3, sizeof(loff_t))}},
-    {SYS_copy_file_range, {fixed(1, sizeof(loff_t)), fixed(3, sizeof(loff_t))}},
-
-    {SYS_socket, {}},
-    {SYS_bind, {bytes(1, 2)}},
-    {SYS_connect, {bytes(1, 2)}},
-    {SYS_listen, {}},
-    {SYS_accept, {counted(1, 2)}},
-    {SYS_accept4, {counted(1, 2)}},
-    {SYS_getsockname, {counted(1, 2)}},
-    {SYS_getpeername, {counted(1, 2)}},
-    {SYS_setsockopt, {bytes(3, 4)}},
-    {SYS_getsockopt, {counted(3, 4)}},
-    {SYS_shutdown, {}},
-
-    {SYS_close, {}},
-    {SYS_dup, {}},
-    {SYS_dup3, {}},
-    {SYS_pipe2, {fixed(0, 2 * sizeof(int))}},
-    {SYS_lseek, {}},
-    {SYS_fsync, {}},
-    {SYS_fdatasync, {}},
-    {SYS_ftruncate, {}},
-    {SYS_fstat, {fixed(1, sizeof(struct stat))}},
-    {SYS_eventfd2, {}},
-    {SYS_epoll_create1, {}},
-    {SYS_epoll_ctl, {fixed(3, sizeof(epoll_event))}},
-#if defined(__x86_64__)
-    {SYS_poll, {array(0, 1, sizeof(pollfd))}},
-    {SYS_epoll_wait, {array(1, 2, sizeof(epoll_event))}},
-    {SYS_dup2, {}},
-    {SYS_pipe, {fixed(0, 2 * sizeof(int))}},
-#endif
-
-    {SYS_futex, {futex(0, 1)}},
-    {SYS_sched_yield, {}},
-    {SYS_nanosleep, {fixed(0, sizeof(timespec)), fixed(1, sizeof(timespec))}},
-    {SYS_clock_nanosleep, {fixed(2, sizeof(timespec)), fixed(3, sizeof(timespec))}},
-    {SYS_clock_gettime, {fixed(1, sizeof(timespec))}},
-    {SYS_gettimeofday, {fixed(0, sizeof(timeval)), fixed(1, 8)}},
-    {SYS_getrandom, {bytes(0, 1)}},
-    {SYS_sched_getaffinity, {bytes(2, 1)}},
-    {SYS_uname, {fixed(0, sizeof(utsname))}},
-    {SYS_getpid, {}},
-    {SYS_gettid, {}},
-    {SYS_getppid, {}},
-    {SYS_getuid, {}},
-    {SYS_geteuid, {}},
-    {SYS_getgid, {}},
-    {SYS_getegid, {}},
-
-    {SYS_brk, {heap_end()}},
-    {SYS_mmap, {mapping(0, 1)}},
-    {SYS_munmap, {mapping(0, 1)}},
-    {SYS_mremap, {mapping(0, 1), mapping(4, 2)}},
-    {SYS_mprotect, {mapping(0, 1)}},
-    {SYS_madvise, {mapping(0, 1)}},
-};
-
-const Known* find(long number) {
-  for (const Known& known : kKnown)
-    if (known.number == number) return &known;
-  return nullptr;
-}
+// Signals that the thread must be able to get while its calls are caught.
+constexpr std::uint64_t kOurs = std::uint64_t{1} << (SIGSYS - 1) | std::uint64_t{1} << (SIGSEGV - 1);
 
 std::uint64_t number(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
@@ -150,18 +31,32 @@ class Waiter {
       case Operand::Kind::bytes: return wait(at, by < ~std::uint64_t{0} / operand.size ? by * operand.size : by);
       case Operand::Kind::fixed: return wait(at, operand.size);
       case Operand::Kind::counted: return wait_for_counted(at, by);
+      case Operand::Kind::string: return wait_for_string(at);
+      case Operand::Kind::bits: return wait(at, (std::min(by, kMostBits) + 63) / 64 * sizeof(std::uint64_t));
+      case Operand::Kind::pages: return wait(at, by / kLeastPage + 1);
       case Operand::Kind::vector: return wait_for_vector(at, by);
       case Operand::Kind::message: return wait_for_message(at);
       case Operand::Kind::messages: return wait_for_messages(at, by);
       case Operand::Kind::futex: return wait_for_futex(at, static_cast<int>(by));
+      case Operand::Kind::control: return wait_for_control(at, by);
+      case Operand::Kind::file: return wait_for_file(at, static_cast<int>(by));
+      case Operand::Kind::mask: return check_mask(at);
+      case Operand::Kind::mask_pair: return check_mask_pair(at);
+      case Operand::Kind::new_mask:
+        return static_cast<int>(by) == SIG_UNBLOCK ? wait(at, sizeof kOurs) : check_mask(at);
+      case Operand::Kind::action: return check_action(at, static_cast<int>(by));
+      case Operand::Kind::alternate: return at != 0 ? ENOSYS : 0;
       case Operand::Kind::mapping: return waits_.hears_mappings ? 0 : wait(at, by);
+      case Operand::Kind::advice: return waits_.hears_mappings && !advice_touches() ? 0 : wait(at, by);
       case Operand::Kind::heap_end: return waits_.hears_mappings ? 0 : wait_for_heap_end(at);
+      case Operand::Kind::everything: return ENOSYS;
     }
-    return 0;
+    return ENOSYS;
   }
 
  private:
   static constexpr std::uint64_t kMostPieces = 1024;  // of iovecs and messages: more are EINVAL
+  static constexpr std::uint64_t kMostBits = 1 << 20, kLeastPage = 4096, kMostName = 4096;
 
   [[nodiscard]] std::uint64_t argument(int i) const { return static_cast<std::uint64_t>(call_.arguments[i]); }
 
@@ -173,6 +68,83 @@ class Waiter {
   int read(std::uint64_t at, void* to, std::size_t bytes) const {
     (void)wait(at, bytes);
     return sys::copy_through(at, to, bytes);
+  }
+
+  // Its end lies before pages that need not be there.
+  int wait_for_string(std::uint64_t at) const {
+    char part[256];
+    for (std::uint64_t done = 0; at != 0 && done < kMostName;) {
+      const std::uint64_t from = at + done, now = std::min(sizeof part, kLeastPage - from % kLeastPage);
+      if (const int error = read(from, part, now)) return error == EFAULT ? error : wait(at, kMostName);
+      if (std::memchr(part, 0, now) != nullptr) return 0;
+      done += now;
+    }
+    return 0;
+  }
+
+  // Of others the length is not known, or they point further.
+  int wait_for_control(std::uint64_t at, std::uint64_t request) const {
+    switch (request) {
+      case FIOCLEX:
+      case FIONCLEX: return 0;
+      case FIONREAD:
+      case FIONBIO:
+      case FIOASYNC:
+      case TIOCOUTQ:
+      case TIOCGPGRP: return wait(at, sizeof(int));
+      case TIOCGWINSZ: return wait(at, sizeof(winsize));
+      case TCGETS: return wait(at, 64);
+      default: return ENOSYS;
+    }
+  }
+
+  int wait_for_file(std::uint64_t at, int operation) const {
+    switch (operation) {
+      case F_DUPFD:
+      case F_DUPFD_CLOEXEC:
+      case F_GETFD:
+      case F_SETFD:
+      case F_GETFL:
+      case F_SETFL:
+      case F_GETOWN:
+      case F_SETOWN:
+      case F_GETPIPE_SZ:
+      case F_SETPIPE_SZ: return 0;
+      case F_GETLK:
+      case F_SETLK:
+      case F_SETLKW:
+      case F_OFD_GETLK:
+      case F_OFD_SETLK:
+      case F_OFD_SETLKW: return wait(at, sizeof(struct flock));
+      default: return ENOSYS;
+    }
+  }
+
+  // A thread that blocks our signals would die of its next call.
+  int check_mask(std::uint64_t at) const {
+    std::uint64_t mask = 0;
+    if (at == 0) return 0;
+    if (const int error = read(at, &mask, sizeof mask)) return error;
+    return (mask & kOurs) != 0 ? ENOSYS : 0;
+  }
+  int check_mask_pair(std::uint64_t at) const {
+    std::uint64_t pair[2] = {};
+    if (at == 0) return 0;
+    if (const int error = read(at, pair, sizeof pair)) return error;
+    return check_mask(pair[0]);
+  }
+  int check_action(std::uint64_t at, int signal) const {
+    std::uint64_t action[4] = {};  // handler, flags, return, mask
+    if (at == 0) return 0;
+    if (const int error = read(at, action, sizeof action)) return error;
+    const bool handles = action[0] > 1;  // neither SIG_DFL nor SIG_IGN
+    const bool is_ours = signal == SIGSYS || signal == SIGSEGV || (action[3] & kOurs) != 0;
+    return is_ours || (handles && waits_.beside_threads) ? ENOSYS : 0;
+  }
+
+  [[nodiscard]] bool advice_touches() const {
+    const long advice = call_.arguments[2];
+    return advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE || advice == MADV_COLLAPSE;
   }
 
   int wait_for_heap_end(std::uint64_t at) const {
@@ -237,10 +209,10 @@ class Waiter {
 
 sys::CallAnswer answer_call(void* context, const sys::CaughtCall& call) {
   const CallWaits& waits = *static_cast<const CallWaits*>(context);
-  const Known* const known = find(call.number);
+  const CallRow* const known = find_call(call.number);
   const Waiter waiter(waits, call);
   bool understood = known != nullptr;
-  for (int i = 0; i < kMostOperands && understood; ++i) {
+  for (int i = 0; i < CallRow::kMostOperands && understood; ++i) {
     const int error = waiter.wait_for(known->operands[i]);
     understood = error == 0 || error == EFAULT;
   }

@@ -2,13 +2,17 @@
 // System calls on guarded memory, in user mode: they wait for the data that they touch.
 //
 // The kernel does not wait for a page that is guarded in user mode: the call fails with EFAULT. So
-// the calls of a thread with pending data are caught (sys/calls.hpp). For a call of the table in
-// calls.cpp the memory that it touches is known from its arguments. The handler waits for this
-// memory, runs the call and gives its result. Data that it does not touch stays pending.
+// the calls of a thread with pending data are caught (sys/calls.hpp). The table of call_table.cpp
+// says what each call of Linux touches:
 //
-// For all others, unknown numbers among them, it waits for all data. Then nothing is guarded, and
-// the call runs again with catching off. Calls that make threads or processes, or change signal
-// masks, are of this kind.
+//   simple      memory that its arguments name. The handler waits for it, runs the call and gives
+//               its result. Data that it does not touch stays pending.
+//   mapping     the same where the guard hears of no events. Else it waits for nothing.
+//   nothing     no memory of the program
+//   everything  it makes threads or processes, or what it touches is not known. Numbers that are
+//               not in the table are of this kind, and so are calls that block our own signals.
+//               The handler waits for all data. Then nothing is guarded, and the call runs again
+//               with catching off.
 //
 // Arrays of iovec and message headers are read by a system call that fails where a load would end
 // the process. Where that is forbidden (seccomp), the call counts as unknown. What another thread
@@ -31,6 +35,8 @@ struct CallWaits {
   void (*complete_all)(void* context) = nullptr;
   // The guard has events of memory. Without them, calls that change mappings wait, too.
   bool hears_mappings = true;
+  // Other threads could run a handler that the program installs now. Its calls would not be caught.
+  bool beside_threads = false;
 };
 
 // A sys::CallHandler. `waits` is a CallWaits.

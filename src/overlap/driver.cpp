@@ -7,6 +7,7 @@
 
 #include "base/private_heap.hpp"
 #include "sys/call_layouts.hpp"
+#include "sys/kernel_access.hpp"
 
 namespace stretto::overlap {
 namespace {
@@ -55,10 +56,19 @@ Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
   return Status::ok;
 }
 
+// Data of a call that has not returned wait for this thread, which drives the MPI in that call.
+bool Driver::has_returned_away() const {
+  return any_away() && std::any_of(std::begin(by_cover_), std::end(by_cover_), [](const auto& each) {
+           const Pending* const pending = each.load(std::memory_order_acquire);
+           return pending != nullptr && pending->has_returned() && pending->has_away();
+         });
+}
+
 // In the handler of a signal. Calls whose data it waits for stay as they are meanwhile. One of them
 // may be over when the wait ends, and its place may serve another call: then that one counts it.
 void Driver::wait_in_call(std::uint64_t begin, std::uint64_t bytes) {
-  const auto is_away = [&] { return bytes == ~std::uint64_t{0} ? any_away() : guard_.away(begin, bytes); };
+  const bool is_of_some = bytes != ~std::uint64_t{0};
+  const auto is_away = [&] { return is_of_some ? guard_.away(begin, bytes) : has_returned_away(); };
   if (!is_away()) return;
   const std::uint64_t since_ns = sys::now_through();
   bool waits[Guard::kMostCovers] = {};
@@ -69,7 +79,6 @@ void Driver::wait_in_call(std::uint64_t begin, std::uint64_t bytes) {
   }
   // A load waits for its page, and makes the driver ask for it.
   std::uint64_t at = 0;
-  const bool is_of_some = bytes != ~std::uint64_t{0};
   while (is_of_some && guard_.away(begin, bytes, &at)) (void)*static_cast<const volatile char*>(address(at));
   while (is_away()) sys::nap_through(kNapNs);
   for (int i = 0; i < Guard::kMostCovers; ++i) {
@@ -155,6 +164,9 @@ void Driver::on_events() {
 
 Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) {
   const std::uint64_t begin = sys::now_ns();
+  // Guarding switches catching off. Until it is on again, a handler of a signal might have the
+  // kernel use earlier data.
+  if (any_away() && catches_calls() && sys::handled_signals() != 0) complete_all(policy);
   const Result result = make(call, policy);
   // Data of an earlier call may still be under way, and guarding has switched catching off.
   if (!result.early && !catch_calls()) complete_all(policy);
@@ -172,6 +184,17 @@ Driver::Result Driver::give_up(const Exchange& call) {
   return failed(Status::no_memory);
 }
 
+// Where the kernel does not wait for pages, it may use them by calls of this thread alone.
+Refusal Driver::check_kernel_access(const Exchange& call) {
+  if (!catches_calls()) return Refusal::none;
+  if (!sys::is_only_thread()) return Refusal::threads;
+  const std::uint64_t handled = sys::handled_signals();
+  if (handled != 0 && sys::runs_handlers_elsewhere(handled)) return Refusal::elsewhere;
+  waits_.beside_threads = sys::has_threads_of_mpi();
+  if (sys::has_children()) return Refusal::children;
+  return sys::is_stack({call.buffer, call.buffer_bytes}) ? Refusal::stack : Refusal::none;
+}
+
 // Makes it possible that the call returns early, or says why not.
 Refusal Driver::prepare(const Exchange& call, Pending& pending) {
   pending.do_not_cover();
@@ -180,6 +203,7 @@ Refusal Driver::prepare(const Exchange& call, Pending& pending) {
   if (call.fills_nothing()) return pending.copy_all(call) ? Refusal::none : Refusal::no_memory;
   if (guard_error_ != 0) return Refusal::closed;
   if (!serves_guard()) return Refusal::no_thread;
+  if (const Refusal why = check_kernel_access(call); why != Refusal::none) return why;
   // Where no event tells of mappings, calls stay caught while other data are away.
   if (guard_.faults().says_memory) sys::calls_off();
   const Refusal refused = pending.cover(call, guard_.faults().page_bytes);

@@ -21,7 +21,8 @@
 //
 // System calls on pages that are away: the kernel waits for them where it may (kernel faults). In
 // the other modes the calls of the thread that made the collective are caught until nothing is away
-// (overlap/calls.hpp). Other threads must not hand such pages to the kernel.
+// (overlap/calls.hpp). Whoever else may hand such pages to the kernel makes the call wait for all
+// its data (sys/kernel_access.hpp).
 #pragma once
 #include "base/locked.hpp"
 #include "overlap/calls.hpp"
@@ -96,12 +97,14 @@ class Driver {
   void count_call(const Exchange& call, std::uint64_t begin_ns, std::uint64_t end_ns);
   Result make(const Exchange& call, const shm::WaitPolicy& policy);
   Refusal prepare(const Exchange& call, Pending& pending);
+  Refusal check_kernel_access(const Exchange& call);
   Result give_up(const Exchange& call);
   bool serves_guard();
   bool too_much_is_copied();
   void reap();
   void wait_until_over(Pending& pending, const shm::WaitPolicy& policy);
   Result finish(Pending& pending);
+  [[nodiscard]] bool has_returned_away() const;
   void wait_in_call(std::uint64_t begin, std::uint64_t bytes);
   template <class Chosen>
   void complete_those(const shm::WaitPolicy& policy, const Chosen& chosen);

@@ -52,7 +52,11 @@ const char* text_of(Refusal why) {
     case Refusal::events_unread: return "the thread that reads events of memory does not come";
     case Refusal::copied: return "calls that have returned still hold too much of what they send";
     case Refusal::no_thread: return "no thread could be started";
-    case Refusal::threads: return "the program has several threads, and STRETTO_OVERLAP_GUARD=segv serves one";
+    case Refusal::threads: return "the program has several threads, and system calls of one alone are caught";
+    case Refusal::elsewhere: return "a handler of a signal of the program may run on a thread of the MPI";
+    case Refusal::children: return "the program has child processes, which may read its memory";
+    case Refusal::stack: return "the memory is a stack, or the program runs on one of its own";
+    case Refusal::gaps: return "there are more than 64 ranges of pages between the gaps of the blocks";
     case Refusal::handled: return "SIGSEGV has a handler of the program";
     case Refusal::blocked: return "the thread or a handler of a signal blocks SIGSEGV";
     case Refusal::not_caught: return "system calls cannot be caught: the thread or a handler of a signal blocks SIGSYS";
@@ -112,21 +116,29 @@ Guard::Cover* Guard::take_slot() {
   return nullptr;
 }
 
-// All pages count as away from here on: events may concern them before they have moved.
-void Guard::begin_cover(Cover* cover, sys::Pages pages) {
+// All pages of the ranges count as away from here on: events may concern them before they have
+// moved. Pages between them are at home.
+void Guard::begin_cover(Cover* cover, const sys::Pages* ranges, std::size_t count) {
   cover->version += 2;
-  cover->part[0].at = number(pages.at);
-  cover->part[0].offset = 0;
-  cover->part[0].bytes = pages.bytes;
-  cover->parts = 1;
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < cover->landing.bytes / faults_.page_bytes; ++i)
+    page(*cover, i * faults_.page_bytes).store(kHome, std::memory_order_relaxed);
+  for (std::size_t r = 0; r < count; ++r) {
+    const std::uint64_t offset = number(ranges[r].at) - number(ranges[0].at);
+    cover->part[r].at = number(ranges[r].at);
+    cover->part[r].offset = offset;
+    cover->part[r].bytes = ranges[r].bytes;
+    for (std::uint64_t at = 0; at < ranges[r].bytes; at += faults_.page_bytes)
+      page(*cover, offset + at).store(kAway, std::memory_order_relaxed);
+    bytes += ranges[r].bytes;
+  }
+  cover->parts = static_cast<int>(count);
   cover->dirty = false;
-  for (std::size_t i = 0; i < pages.bytes / faults_.page_bytes; ++i)
-    page(*cover, i * faults_.page_bytes).store(kAway, std::memory_order_relaxed);
   cover->units = 0;
   cover->changed = false;
   cover->making_ns = 0;
-  cover->away_bytes = pages.bytes;
-  away_bytes_ += pages.bytes;
+  cover->away_bytes = bytes;
+  away_bytes_ += bytes;
   cover->state = State::opening;
 }
 
@@ -148,57 +160,85 @@ void Guard::drop_cover(Cover* cover, bool reuse) {
 }
 
 bool Guard::shares_a_page(const Cover& cover) const {
-  const std::uint64_t begin = cover.part[0].at, end = begin + cover.part[0].bytes;
   for (const Cover& other : covers_) {
     if (&other == &cover || other.state < State::opening) continue;
     for (int i = 0; i < other.parts; ++i) {
-      const std::uint64_t at = other.part[i].at;
-      if (at < end && begin < at + other.part[i].bytes) return true;
+      const std::uint64_t at = other.part[i].at, bytes = other.part[i].bytes;
+      const auto meets = [&](const Part& part) { return at < part.at + part.bytes && part.at < at + bytes; };
+      if (std::any_of(cover.part, cover.part + cover.parts, meets)) return true;
     }
   }
   return false;
 }
 
+// Ends the guard of a range whose pages have all moved.
+int Guard::unguard(const Cover& cover, sys::Pages range) {
+  std::size_t moved = 0;
+  char* const from = cover.landing.at + (number(range.at) - cover.part[0].at);
+  const auto move = [&] { return sys::faults_move_in(faults_, range.at, from, range.bytes, &moved); };
+  const int error = twice(move);
+  return error != 0 ? error : twice([&] { return sys::faults_release(faults_, range); });
+}
+
+// All or nothing, as faults_guard.
+int Guard::guard_all(const Cover& cover, const sys::Pages* ranges, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    char* const to = cover.landing.at + (number(ranges[i].at) - number(ranges[0].at));
+    int error = sys::faults_guard(faults_, ranges[i], {to, ranges[i].bytes});
+    if (error == 0) continue;
+    for (std::size_t k = 0; k < i; ++k)
+      if (unguard(cover, ranges[k]) != 0) error = ENOTRECOVERABLE;
+    return error;
+  }
+  return 0;
+}
+
 // After ENOTRECOVERABLE: page by page, what lies in the landing. A page that is not there is at
 // home. Pages that cannot be released stay registered, as in release().
-bool Guard::rescue(sys::Pages pages, sys::Pages landing) {
+bool Guard::rescue(const Cover& cover, sys::Pages range) {
   bool whole = true;
-  for (std::size_t at = 0; at < pages.bytes; at += faults_.page_bytes) {
+  char* const landing = cover.landing.at + (number(range.at) - cover.part[0].at);
+  for (std::size_t at = 0; at < range.bytes; at += faults_.page_bytes) {
     std::size_t there = 0, done = 0;
-    const sys::Pages one{landing.at + at, faults_.page_bytes};
+    const sys::Pages one{landing + at, faults_.page_bytes};
     if (twice([&] { return sys::pages_resident(faults_, one, &there); }) != 0) whole = false;
     if (there == 0) continue;
-    const auto move = [&] { return sys::faults_move_in(faults_, pages.at + at, one.at, one.bytes, &done); };
+    const auto move = [&] { return sys::faults_move_in(faults_, range.at + at, one.at, one.bytes, &done); };
     whole = twice(move) == 0 && whole;
   }
-  (void)twice([&] { return sys::faults_release(faults_, pages); });
+  (void)twice([&] { return sys::faults_release(faults_, range); });
   return whole;
 }
 
-Refusal Guard::cover(sys::Pages pages, int* cover) {
+Refusal Guard::cover(const sys::Pages* ranges, std::size_t count, int* cover) {
   if (faults_.fd < 0) return Refusal::closed;
-  if (pages.bytes == 0 || pages.bytes < limits_.least_bytes ||
-      (number(pages.at) | pages.bytes) % faults_.page_bytes != 0)
-    return Refusal::too_small;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((number(ranges[i].at) | ranges[i].bytes) % faults_.page_bytes != 0) return Refusal::too_small;
+    bytes += ranges[i].bytes;
+  }
+  if (bytes == 0 || bytes < limits_.least_bytes) return Refusal::too_small;
+  if (count > kMostRanges) return Refusal::gaps;
+  const sys::Pages last = ranges[count - 1];
+  const sys::Pages hull{ranges[0].at, static_cast<std::size_t>(last.at + last.bytes - ranges[0].at)};
   Cover* const made = take_slot();
   if (made == nullptr) return Refusal::too_many;
   Spares::Spare* spare = nullptr;
   std::size_t huge = 0;
-  if (faults_.huge_bytes != 0 && pages.bytes >= faults_.huge_bytes)
-    (void)sys::huge_pages(faults_, pages, nullptr, &huge);
-  if (spares_.take(faults_, pages, huge != 0, limits_.spare_bytes, &spare, &made->landing) != 0) {
+  if (faults_.huge_bytes != 0 && hull.bytes >= faults_.huge_bytes) (void)sys::huge_pages(faults_, hull, nullptr, &huge);
+  if (spares_.take(faults_, hull, huge != 0, limits_.spare_bytes, &spare, &made->landing) != 0) {
     made->state = State::free;
     return Refusal::no_memory;
   }
   wait_for_driver();  // it may be about to drop what was here before
   made->spare = spare;
-  begin_cover(made, pages);
+  begin_cover(made, ranges, count);
   if (shares_a_page(*made)) {
     drop_cover(made, true);
     return Refusal::covered;
   }
-  if (huge != 0) find_units(made, pages);
-  const int error = sys::faults_guard(faults_, pages, made->landing);
+  if (huge != 0) find_units(made, hull);
+  const int error = guard_all(*made, ranges, count);
   if (error == 0) {
     if (huge != 0) check_units(made);
     made->began_ns = sys::now_ns();
@@ -206,7 +246,8 @@ Refusal Guard::cover(sys::Pages pages, int* cover) {
     *cover = static_cast<int>(made - covers_);
     return Refusal::none;
   }
-  const bool whole = error != ENOTRECOVERABLE || rescue(pages, made->landing);
+  bool whole = true;
+  for (std::size_t i = 0; i < count && error == ENOTRECOVERABLE; ++i) whole = rescue(*made, ranges[i]) && whole;
   drop_cover(made, false);  // it may have lost its registration
   return whole ? refusal_of(error == ENOTRECOVERABLE ? EIO : error) : Refusal::lost;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Receive buffers whose data come after the call has returned: who touches a page waits for it.
 //
-// A *cover* is the guard of one buffer. Its pages lie in spare memory, the *landing*, into which
-// data is received. publish() brings pages home and wakes the threads that wait. release() brings
-// home what is left, and ends the cover.
+// A *cover* is the guard of ranges of one buffer. Their pages lie in spare memory, the *landing*,
+// into which data is received. publish() brings pages home and wakes the threads that wait.
+// release() brings home what is left, and ends the cover.
 //
 // Threads. Any thread of the program calls cover() and away(). One thread, the *driver*, calls all
 // else, and calls events() whenever faults().fd is readable, as long as the guard is open. The
@@ -85,7 +85,11 @@ enum class Refusal : std::uint8_t {
   events_unread,  // the driver sleeps
   copied,         // calls that have returned still hold too much of what they send
   no_thread,      // nobody would bring pages home
-  threads,        // signals: the program has several
+  threads,        // user mode, signals: the program has several
+  elsewhere,      // user mode, signals: a handler of the program may run on a thread of the MPI
+  children,       // user mode, signals: the program has child processes, which may read its memory
+  stack,          // user mode, signals: the kernel may put the frame of a signal there
+  gaps,           // there are too many between the blocks
   handled,        // signals: SIGSEGV has a handler that is not ours
   blocked,        // signals: the thread or a handler blocks SIGSEGV
   not_caught,     // the thread blocks SIGSYS, or a handler of the program does: its system calls cannot be caught
@@ -123,6 +127,7 @@ struct Alarm {
 class Guard {
  public:
   static constexpr int kMostCovers = kMostSpares;
+  static constexpr std::size_t kMostRanges = 64;  // of a cover
   struct Limits {
     sys::FaultMode most = sys::FaultMode::user;  // signal: this mode and no other
     bool forks = false;                          // ask for fork events
@@ -145,8 +150,11 @@ class Guard {
   [[nodiscard]] const sys::Faults& faults() const { return faults_; }
 
   // ---- the program's threads ----
-  // Guards `pages`, which no thread uses meanwhile. Refused: the buffer is as it was.
-  Refusal cover(sys::Pages pages, int* cover);
+  // Guards these ranges of a buffer, in ascending order, which no thread uses meanwhile. Offsets
+  // count from the first of them. What lies between them is never touched. Refused: all is as
+  // before.
+  Refusal cover(const sys::Pages* ranges, std::size_t count, int* cover);
+  Refusal cover(sys::Pages pages, int* cover) { return this->cover(&pages, 1, cover); }
   // Whether a byte of this memory is away, after all that this thread did to mappings, and where
   // such a page begins. Takes no lock, and makes no system call that is caught: handlers of signals
   // and of calls may ask.
@@ -160,8 +168,6 @@ class Guard {
   }
   // Brings whole pages home, or makes them ready. Pages that are home already are passed over.
   int publish(int cover, std::uint64_t offset, std::uint64_t bytes);
-  // These pages may not wait for others in their huge page.
-  void open_huge(int cover, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_home(int cover, std::uint64_t offset) const {
     return page(covers_[cover], offset).load(std::memory_order_acquire) == kHome;
   }
@@ -172,7 +178,7 @@ class Guard {
 
  private:
   enum class State : std::uint8_t { free, taken, opening, live };
-  static constexpr int kMostParts = 16;
+  static constexpr int kMostParts = static_cast<int>(kMostRanges) + 16;  // the program may move parts of them
   static constexpr int kMostChildren = 8;
   static constexpr int kMostTold = 128;
   static constexpr std::uint8_t kHome = 0, kAway = 1, kReady = 2;
@@ -203,10 +209,12 @@ class Guard {
   // ---- cover ----
   Cover* take_slot();
   void wait_for_driver() const;
-  void begin_cover(Cover* cover, sys::Pages pages);
+  void begin_cover(Cover* cover, const sys::Pages* ranges, std::size_t count);
+  int guard_all(const Cover& cover, const sys::Pages* ranges, std::size_t count);
+  int unguard(const Cover& cover, sys::Pages range);
   void drop_cover(Cover* cover, bool reuse);
   bool shares_a_page(const Cover& cover) const;
-  bool rescue(sys::Pages pages, sys::Pages landing);
+  bool rescue(const Cover& cover, sys::Pages range);
   // ---- pages ----
   std::atomic<std::uint8_t>& page(const Cover& cover, std::uint64_t offset) const {
     return cover.spare.load(std::memory_order_relaxed)->away[offset / faults_.page_bytes];
@@ -221,7 +229,8 @@ class Guard {
   // ---- huge pages ----
   template <class Each>
   void each_unit(Cover* cover, const char* memory, const Each& each);
-  void find_units(Cover* cover, sys::Pages pages);
+  void find_units(Cover* cover, sys::Pages hull);
+  [[nodiscard]] bool is_guarded_whole(const Cover& cover, std::uint64_t at) const;
   void check_units(Cover* cover);
   static HugeUnit& huge_unit(const Cover& cover, std::size_t unit);
   [[nodiscard]] std::size_t unit_at(const Cover& cover, std::uint64_t offset) const;

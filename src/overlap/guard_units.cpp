@@ -46,7 +46,7 @@ Guard::Piece Guard::unit_part(const Cover& cover, std::size_t unit) const {
   return {from, to - from, cover.begin + from};
 }
 
-// Calls `each(unit, is_huge, is_whole)` for memory that lies in its units as the cover does.
+// Calls `each(unit, is_huge)` for memory that lies in its units as the cover does.
 template <class Each>
 void Guard::each_unit(Cover* cover, const char* memory, const Each& each) {
   constexpr std::size_t kBatch = 512;
@@ -58,23 +58,31 @@ void Guard::each_unit(Cover* cover, const char* memory, const Each& each) {
     std::size_t found = 0;
     const sys::Pages part{const_cast<char*>(memory) + from, last.offset + last.bytes - from};
     const bool known = sys::huge_pages(faults_, part, is_huge, &found) == 0;
-    for (std::size_t i = 0; i < count; ++i)
-      each(huge_unit(*cover, first + i), known && is_huge[i] != 0,
-           unit_part(*cover, first + i).bytes == faults_.huge_bytes);
+    for (std::size_t i = 0; i < count; ++i) each(huge_unit(*cover, first + i), known && is_huge[i] != 0);
   }
 }
 
-// Before the pages move.
-void Guard::find_units(Cover* cover, sys::Pages pages) {
-  cover->begin = reinterpret_cast<std::uintptr_t>(pages.at);
+// Whether all of a huge page is guarded.
+bool Guard::is_guarded_whole(const Cover& cover, std::uint64_t at) const {
+  for (int i = 0; i < cover.parts; ++i) {
+    const std::uint64_t begin = cover.part[i].at, bytes = cover.part[i].bytes;
+    if (at >= begin && at + faults_.huge_bytes <= begin + bytes) return true;
+  }
+  return false;
+}
+
+// Before the pages move. `hull` is all memory from the first of them to the last.
+void Guard::find_units(Cover* cover, sys::Pages hull) {
+  cover->begin = reinterpret_cast<std::uintptr_t>(hull.at);
   cover->lead_bytes = cover->begin % faults_.huge_bytes;
-  cover->units = unit_at(*cover, pages.bytes - 1) + 1;
+  cover->units = unit_at(*cover, hull.bytes - 1) + 1;
   std::size_t index = 0;
-  each_unit(cover, pages.at, [&](HugeUnit& unit, bool is_huge, bool is_whole) {
+  each_unit(cover, hull.at, [&](HugeUnit& unit, bool is_huge) {
     const std::uint64_t at = unit_address(*cover, index++);
     unit = {};
+    unit.whole = is_guarded_whole(*cover, at);
     if (is_huge)
-      unit.state = is_whole ? Huge::held : Huge::open;
+      unit.state = unit.whole ? Huge::held : Huge::open;
     else if (place_of(at).load(std::memory_order_relaxed) == at)
       unit.state = Huge::open;
   });
@@ -83,7 +91,7 @@ void Guard::find_units(Cover* cover, sys::Pages pages) {
 // After they have moved. The kernel may have split a huge page, for example of a program that has
 // forked.
 void Guard::check_units(Cover* cover) {
-  each_unit(cover, cover->landing.at, [](HugeUnit& unit, bool is_huge, bool) {
+  each_unit(cover, cover->landing.at, [](HugeUnit& unit, bool is_huge) {
     if (unit.state == Huge::held && !is_huge) unit.state = Huge::open;
   });
 }
@@ -142,20 +150,13 @@ void Guard::open_overdue() {
   if (limits_.alarm.set != nullptr) limits_.alarm.set(limits_.alarm.context, due_ns_);
 }
 
-void Guard::open_huge(int index, std::uint64_t offset, std::uint64_t bytes) {
-  Cover* const cover = &covers_[index];
-  if (cover->units == 0 || bytes == 0) return;
-  const std::size_t last = unit_at(*cover, offset + bytes - 1);
-  for (std::size_t unit = unit_at(*cover, offset); unit <= last; ++unit) open_unit(cover, unit);
-}
-
-// When nothing of the unit is away. The kernel takes whole units of one mapping. So a unit that
-// lies only partly in the cover has to wait until nothing is registered.
+// When nothing of the unit is away. The kernel takes whole units of one mapping. So a unit that is
+// guarded only partly has to wait until nothing is registered.
 void Guard::make_huge(Cover* cover, std::size_t index, bool is_registered) {
   HugeUnit& unit = huge_unit(*cover, index);
   if (unit.state != Huge::open || cover->changed) return;
   const Piece part = unit_part(*cover, index);
-  if (is_registered && part.bytes < faults_.huge_bytes) return;
+  if (is_registered && !unit.whole) return;
   if (next_away(*cover, part.offset, part.offset + part.bytes, kAway).bytes != 0) return;
   const std::uint64_t now = sys::now_ns();
   const std::uint64_t at = unit_address(*cover, index);

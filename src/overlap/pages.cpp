@@ -110,6 +110,39 @@ void Layout::find_shared(const Block* blocks) {
   }
 }
 
+// What lies between units that hold bytes of gaps.
+void Layout::find_guarded() {
+  std::uint64_t next = 0;
+  const auto end_run = [&](std::uint64_t hole, std::uint64_t behind) {
+    if (hole > next) (void)guarded_.push({next, hole - next});
+    next = behind;
+  };
+  const UnitRun* idle = idle_.begin();
+  for (const SharedUnit& shared : shared_) {
+    if (shared.awaited == unit_) continue;
+    for (; idle != idle_.end() && idle->first < shared.unit; ++idle) end_run(idle->first, idle->first + idle->count);
+    end_run(shared.unit, shared.unit + 1);
+  }
+  for (; idle != idle_.end(); ++idle) end_run(idle->first, idle->first + idle->count);
+  end_run(units_, units_);
+}
+
+bool Layout::is_guarded(std::uint64_t unit) const {
+  const auto begins_behind = [](std::uint64_t at, const UnitRun& run) { return at < run.first; };
+  const UnitRun* const next = std::upper_bound(guarded_.begin(), guarded_.end(), unit, begins_behind);
+  return next != guarded_.begin() && unit < next[-1].first + next[-1].count;
+}
+
+// Units within a block are guarded. Those at its ends may hold a gap.
+Block Layout::guarded_part(const Block& part) const {
+  std::uint64_t begin = std::max(part.offset, offset_), end = std::min(end_of(part), offset_ + bytes());
+  if (begin >= end) return {};
+  const std::uint64_t first = (begin - offset_) / unit_, last = (end - 1 - offset_) / unit_;
+  if (!is_guarded(first)) begin = offset_ + (first + 1) * unit_;
+  if (!is_guarded(last)) end = offset_ + last * unit_;
+  return begin < end ? Block{begin, end - begin} : Block{};
+}
+
 LayoutError Layout::make(const void* buffer, std::uint64_t bytes, const Block* blocks, std::size_t count,
                          std::uint64_t unit) {
   buffer_bytes_ = bytes;
@@ -119,11 +152,14 @@ LayoutError Layout::make(const void* buffer, std::uint64_t bytes, const Block* b
   places_.clear();
   shared_.clear();
   idle_.clear();
+  guarded_.clear();
   if (!sort(blocks, count) || !places_.resize(count, {})) return LayoutError::no_memory;
   if (const LayoutError error = check(blocks); error != LayoutError::none) return error;
   place(blocks);
   if (units_ != 0) find_shared(blocks);
-  return shared_.failed() || idle_.failed() ? LayoutError::no_memory : LayoutError::none;
+  if (shared_.failed() || idle_.failed()) return LayoutError::no_memory;
+  find_guarded();
+  return guarded_.failed() ? LayoutError::no_memory : LayoutError::none;
 }
 
 // ---- arrival ----

@@ -6,15 +6,18 @@
 // its *edges*:
 //
 //     block:      |------- 0 -------||---- 1 ----|     gap     |--- 2 ---|
-//     units:  |   .   |   own   |  shared  | own | shared | idle | shared |   .   |
-//             head     <-------------- guarded range -------------->         tail
+//     units:  |   .   |   own   |  shared  | own | shared | idle | shared | own |   .   |
+//             head    |<-------------------------- range --------------------->|   tail
+//                     |<--- guarded run ------->|                       |<run>|
 //
-//   head, tail  outside the range, which reaches from the first own unit to the last: not guarded
+//   head, tail  outside the range, which reaches from the first own unit to the last
 //   shared      holds several blocks, or a block and a gap
-//   idle        holds no byte of a block. Publish it as soon as the range is guarded.
+//   idle        holds no byte of a block
 //
-// A gap between two blocks is the program's data, and may be in use. So the edges must be there
-// before the call returns. They are asked for first.
+// A gap between two blocks is the program's data, and may be in use: by handlers of signals and
+// other threads, or as memory of another message of the MPI. So no unit that holds a byte of a gap
+// is ever guarded. The others make up *guarded runs*. The edges must be there before the call
+// returns. They are asked for first.
 //
 // Time and memory are linear in blocks and units. Nothing is allocated after construction.
 #pragma once
@@ -73,6 +76,9 @@ class Layout {
   [[nodiscard]] const Array<BlockPlace>& places() const { return places_; }  // as the blocks were given
   [[nodiscard]] const Array<SharedUnit>& shared() const { return shared_; }  // ascending
   [[nodiscard]] const Array<UnitRun>& idle() const { return idle_; }         // ascending
+  [[nodiscard]] const Array<UnitRun>& guarded() const { return guarded_; }   // ascending
+  // What of a part of one block lies in guarded runs. It may be empty.
+  [[nodiscard]] Block guarded_part(const Block& part) const;
 
  private:
   bool sort(const Block* blocks, std::size_t count);
@@ -80,13 +86,15 @@ class Layout {
   void place(const Block* blocks);
   void find_shared(const Block* blocks);
   void add_shared(std::uint64_t unit, std::uint64_t bytes);
+  void find_guarded();
+  [[nodiscard]] bool is_guarded(std::uint64_t unit) const;
 
   std::uint64_t buffer_bytes_ = 0, unit_ = 1, before_ = 0;  // before_: bytes of the first unit before the buffer
   std::uint64_t offset_ = 0, units_ = 0, edge_bytes_ = 0;
   Array<std::uint32_t> order_;  // blocks that are not empty, by offset
   Array<BlockPlace> places_;
   Array<SharedUnit> shared_;
-  Array<UnitRun> idle_;
+  Array<UnitRun> idle_, guarded_;
 };
 
 // Which units are complete. For one thread.

@@ -13,6 +13,7 @@ using transport::bulk::Elsewhere;
 using transport::bulk::Handle;
 using transport::bulk::Listener;
 using transport::bulk::Range;
+using transport::bulk::Reason;
 
 namespace {
 constexpr std::uint64_t kMostCopyKept = 64 << 20;  // bytes of a copy that stay for the next call
@@ -59,7 +60,12 @@ Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
       layout_.units() == 0)
     return Refusal::too_small;
   if (!arrival_.begin(layout_) || !copy_what_goes(call)) return Refusal::no_memory;
-  return guard_.cover({buffer_ + layout_.offset(), layout_.bytes()}, &cover_);
+  ranges_.clear();
+  for (const UnitRun& run : layout_.guarded()) {
+    const std::uint64_t begin = layout_.offset() + run.first * unit;
+    ranges_.push({buffer_ + begin, run.count * unit});
+  }
+  return ranges_.failed() ? Refusal::no_memory : guard_.cover(ranges_.data(), ranges_.size(), &cover_);
 }
 
 bool Pending::copy_all(const Exchange& call) {
@@ -122,11 +128,10 @@ Status Pending::post_receive(Receive& receive, std::size_t place) {
   if (receive.staged != nullptr) {
     to = receive.staged;
   } else if (is_covered()) {
-    const Range guarded{layout_.offset(), layout_.bytes()};
-    const Range inside = guarded.common({what.range.offset, what.range.bytes});
+    const Block inside = layout_.guarded_part(what.range);
     if (inside.bytes != 0)
       elsewhere = {{inside.offset - what.range.offset, inside.bytes},
-                   guard_.landing(cover_) + (inside.offset - guarded.offset)};
+                   guard_.landing(cover_) + (inside.offset - layout_.offset())};
   }
   Range order[2];
   transport::bulk::Wish wish;
@@ -256,7 +261,9 @@ bool Pending::return_now() {
 }
 
 void Pending::abandon() {
-  for (const int peer : peers_) messages_.abandon(peer, comm_, {Status::peer_failed, -1});
+  const bool knows = status_.load() == Status::peer_lost;
+  const Reason reason{knows ? Status::peer_lost : Status::peer_failed, knows ? lost_.rank : -1};
+  for (const int peer : peers_) messages_.abandon(peer, comm_, reason);
 }
 
 // ---- any thread ----

@@ -141,6 +141,7 @@ class Pending {
   bool fills_nothing_ = false;
   Fold fold_;
   Layout layout_;
+  Array<sys::Pages> ranges_;  // what is guarded
   Arrival arrival_;
   Array<Receive> receives_;
   Array<transport::bulk::Handle> sends_;

@@ -18,14 +18,8 @@ namespace {
 constexpr std::uint64_t kAheadBytes = 128 << 10;
 }  // namespace
 
-// What this rank has put there itself is there, and so is what no block fills. The program may use
-// what lies between blocks: it waits for no huge page.
+// What this rank has put there itself is there.
 void Pending::begin_pages() {
-  const std::uint64_t unit = layout_.unit_bytes();
-  for (const UnitRun& run : layout_.idle()) guard_.open_huge(cover_, run.first * unit, run.count * unit);
-  for (const SharedUnit& shared : layout_.shared())
-    if (shared.awaited < unit) guard_.open_huge(cover_, shared.unit * unit, unit);
-  for (const UnitRun& run : layout_.idle()) bring_home(run);
   if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
@@ -60,17 +54,16 @@ void Pending::show_touch() {
 
 // From where it was staged to where the program wants it: the landing, or beside the guarded pages.
 void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
-  const Range guarded = is_covered() ? Range{layout_.offset(), layout_.bytes()} : Range{};
-  const char* from = receive.staged + offset;
-  std::uint64_t at = receive.what.range.offset + offset;
-  for (const std::uint64_t end = at + bytes; at < end;) {
-    const bool inside = at >= guarded.offset && at < guarded.end();
-    const std::uint64_t until = inside ? guarded.end() : at < guarded.offset ? guarded.offset : end;
-    const std::uint64_t now = std::min(end, until) - at;
-    std::memcpy(inside ? guard_.landing(cover_) + (at - guarded.offset) : buffer_ + at, from, now);
-    at += now;
-    from += now;
-  }
+  const std::uint64_t begin = receive.what.range.offset + offset, end = begin + bytes;
+  const char* const from = receive.staged + offset;
+  Block inside = is_covered() ? layout_.guarded_part({begin, bytes}) : Block{};
+  if (inside.bytes == 0) inside.offset = end;
+  const std::uint64_t behind = inside.offset + inside.bytes;
+  std::memcpy(buffer_ + begin, from, inside.offset - begin);
+  if (inside.bytes != 0)
+    std::memcpy(guard_.landing(cover_) + (inside.offset - layout_.offset()), from + (inside.offset - begin),
+                inside.bytes);
+  std::memcpy(buffer_ + behind, from + (behind - begin), end - behind);
 }
 
 void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uint64_t bytes) {
@@ -98,8 +91,8 @@ void Pending::combine(const Receive& receive) const {
 
 void Pending::note_failure(Status status, const transport::Lost& lost) {
   Status none = Status::ok;
+  if (status_.load() == Status::ok) lost_ = lost;  // first: a thread that sees peer_lost reads it
   const bool first = status_.compare_exchange_strong(none, status);
-  if (first) lost_ = lost;
   if (first && returned_.load() && on_failure_.failed != nullptr)
     on_failure_.failed(on_failure_.context, name_, status, lost);
 }

@@ -15,6 +15,7 @@ inline constexpr int kMostSpares = 16;
 struct HugeUnit {
   enum class State : std::uint8_t { small, held, open };
   State state = State::small;
+  bool whole = false;           // all of it is guarded
   std::uint32_t ready = 0;      // held: pages that are complete
   std::uint64_t wanted_ns = 0;  // held: since when a thread waits; 0: none does
 };

@@ -24,7 +24,11 @@ CallSite::CallSite(const CallSites& sites, std::uint64_t number, std::uint64_t c
     }
     if (line.caller != 0) caller = line.caller;
   }
-  const Module* const module = caller != 0 ? sites.modules.find(caller - 1) : nullptr;
+  name(sites.modules, caller);
+}
+
+void CallSite::name(const Modules& modules, std::uint64_t caller) {
+  const Module* const module = caller != 0 ? modules.find(caller - 1) : nullptr;
   if (module == nullptr) return;
   char path[Module::kPathBytes];
   std::memcpy(path, module->path, sizeof path);

@@ -140,6 +140,11 @@ struct CallSite {
   char text[320] = "";
   // The call with this note's number that returns to `caller`.
   CallSite(const CallSites& sites, std::uint64_t number, std::uint64_t caller);
+  // The call that returns to `caller`, which is no binding's.
+  CallSite(const Modules& modules, std::uint64_t caller) { name(modules, caller); }
+
+ private:
+  void name(const Modules& modules, std::uint64_t caller);
 };
 
 }  // namespace stretto::shm

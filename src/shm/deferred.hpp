@@ -107,11 +107,12 @@ inline bool deferred_read(const DeferredNote& note, DeferredCall* copy) {
   copy->returned_ns = note.returned_ns.load_acquire();
   const std::uint64_t touch = note.touch_since_ns.load_acquire(), peer = note.touch_peer.load_acquire();
   const std::uint64_t caught = note.call_since_ns.load_acquire(), held = note.function_since_ns.load_acquire();
-  copy->waits_since_ns = touch != 0 ? touch : caught != 0 ? caught : held;
-  copy->wait = touch != 0    ? DeferredWait::touch
-               : caught != 0 ? DeferredWait::system_call
-               : held != 0   ? DeferredWait::function
-                             : DeferredWait::none;
+  // What answers a system call touches the pages, too.
+  copy->waits_since_ns = caught != 0 ? caught : touch != 0 ? touch : held;
+  copy->wait = caught != 0  ? DeferredWait::system_call
+               : touch != 0 ? DeferredWait::touch
+               : held != 0  ? DeferredWait::function
+                            : DeferredWait::none;
   if (touch != 0) copy->waits_for = static_cast<int>(peer) - 1;
   copy->part_count =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(note.part_count.load_acquire(), DeferredCall::kParts));

@@ -103,20 +103,20 @@ char* Lanes::segment() const { return segment_->base(); }
 void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count) {
   count_ = count;
   segment_ = segment;
-  lane_bytes_ = slots * slot_stride(slot_bytes);
+  lengths_ = {slots, slot_bytes};
   gap_ = gap;
 }
 
-bool Lanes::open(Lane& lane, unsigned index, std::uint64_t offset) {
-  if (segment_->reserve_lane(offset, lane_bytes_) != Status::ok) return false;
-  lane.open(index, segment_->base() + offset, offset, lane_bytes_, gap_);
+bool Lanes::open(Lane& lane, unsigned index, std::uint64_t offset, std::size_t bytes) {
+  if (segment_->reserve_lane(offset, bytes) != Status::ok) return false;
+  lane.open(index, segment_->base() + offset, offset, bytes, gap_);
   return true;
 }
 
-bool Lanes::open_first() { return lanes_[0].is_open() || open(lanes_[0], 0, Segment::kLanesOffset); }
+bool Lanes::open_first() { return lanes_[0].is_open() || open(lanes_[0], 0, Segment::kLanesOffset, lengths_.most); }
 
 void Lanes::reserve_apart() {
-  if (wants_apart_ && apart_offset_ == 0) apart_offset_ = segment_->lanes_allocate(Team::kLanesApart * lane_bytes_);
+  if (wants_apart_ && apart_offset_ == 0) apart_offset_ = segment_->lanes_allocate(Team::kLanesApart * lengths_.most);
 }
 
 bool Lanes::mark_busy(Lane& lane) const {
@@ -132,8 +132,9 @@ bool Lanes::claim(Lane& lane, std::uint64_t thread, const Team& user) {
   if (!mark_busy(lane)) return false;
   const std::uint64_t last = lane.last_user.load(std::memory_order_relaxed);
   const auto index = static_cast<unsigned>(&lane - lanes_);
-  const bool usable = lane.is_open() ? last == thread || lane.idle(user)
-                                     : open(lane, index, Segment::kLanesOffset + index * lane_bytes_);
+  const bool usable = lane.is_open()
+                          ? last == thread || lane.idle(user)
+                          : open(lane, index, Segment::kLanesOffset + lengths_.offset(index), lengths_.of(index));
   if (!usable) {
     release(&lane);
     return false;
@@ -151,15 +152,26 @@ Lane* Lanes::search(const Team& user) {
   for (Lane& lane : lanes) {
     if (claim(lane, thread, user)) return &lane;
   }
+  refused_.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
 
-Lane* Lanes::acquire_apart(const Team& user) {
-  if (apart_offset_ == 0) return nullptr;
-  for (unsigned i = 0; i < Team::kLanesApart; ++i) {
+bool Lanes::open_apart(unsigned which) {
+  if (apart_[which].is_open()) return true;
+  return apart_offset_ != 0 &&
+         open(apart_[which], kLanes + which, apart_offset_ + which * lengths_.most, lengths_.most);
+}
+
+Lane* Lanes::apart() {
+  if (open_apart(0)) return apart_;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
+Lane* Lanes::acquire_apart_ahead(const Team& user) {
+  for (unsigned i = 1; i < Team::kLanesApart; ++i) {
     Lane& lane = apart_[i];
-    if (lane.busy.load(std::memory_order_relaxed)) continue;
-    if (!lane.is_open() && !open(lane, kLanes + i, apart_offset_ + i * lane_bytes_)) continue;
+    if (lane.busy.load(std::memory_order_relaxed) || !open_apart(i)) continue;
     if (lane.last_user.load(std::memory_order_relaxed) != user.generation() && !lane.idle(user)) continue;
     lane.last_user.store(user.generation(), std::memory_order_relaxed);
     lane.busy.store(true, std::memory_order_relaxed);

@@ -18,11 +18,18 @@
 // call goes without a lane, and its data travel in records. Schedules may take a second lane beside
 // it (Call::lane_ahead).
 //
-// Calls that the program does not wait for have lanes of their own, the last ones. Their slots wait
-// for readers that may be in no call yet, perhaps because they wait for what this rank does after
-// its next blocking call. So no other call waits for these slots. Among such calls, those of one
-// communicator follow one another on all members, and may wait for each other's slots.
+// Calls that the program does not wait for have lanes of their own, the last ones. Many of them may
+// be under way.
+//
+// Messages to readers that have said that they have a place for them all go through one lane. Such
+// a reader reads, whatever else it does: its process drives all these calls. So its slots are given
+// back, and a call may wait for another call's.
+//
+// A message to a reader that is not there yet takes slots of a lane ahead, which one call has at a
+// time. That reader may wait for what this rank does after its next blocking call. So no call waits
+// for these slots. A call without a lane ahead waits for its reader's word (transport/shm.hpp).
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -98,6 +105,8 @@ class Lanes {
   static constexpr unsigned kLanes = Team::kLanes - Team::kLanesApart;
   // Where calls come one after the other, a call has one lane, and one ahead.
   static constexpr unsigned kSerialLanes = 2;
+  // The lanes behind these are short: few programs have so many threads in calls at once.
+  static constexpr unsigned kLongLanes = 16;
 
   // From the next reserve_apart() on there are lanes for calls that the program does not wait for.
   void want_apart() { wants_apart_ = true; }
@@ -133,33 +142,55 @@ class Lanes {
     lanes_[0].busy.store(true, std::memory_order_relaxed);
     return lanes_;
   }
-  // The same for a call that the program does not wait for. The caller holds the lock under which
-  // this process makes all such calls.
-  Lane* acquire_apart(const Team& user);
+  // For calls that the program does not wait for. The caller holds the lock under which this
+  // process makes all such calls. The first lane serves all of them, for readers that are there.
+  // Null: there is no memory.
+  Lane* apart();
+  // One for a call alone, for readers that are not. Null: the call waits for them. Give it back.
+  Lane* acquire_apart_ahead(const Team& user);
+  // How many calls have had to do without a lane.
+  [[nodiscard]] std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
   [[nodiscard]] char* segment() const;
   // The address space of `count` lanes of so many slots.
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes, unsigned count = kLanes) {
-    return std::size_t{count} * slots * slot_stride(slot_bytes);
+    return Lengths{slots, slot_bytes}.offset(count);
   }
 
  private:
   static std::size_t slot_stride(std::size_t slot_bytes) {
     return (slot_bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
   }
+  // Bytes of a long lane, and of a short one.
+  struct Lengths {
+    std::size_t most = 0, least = 0;
+
+    Lengths() = default;
+    Lengths(unsigned slots, std::size_t slot_bytes)
+        : most(slots * slot_stride(slot_bytes)), least(std::max(slots / 4, 1u) * slot_stride(slot_bytes)) {}
+    [[nodiscard]] std::size_t of(unsigned index) const { return index < kLongLanes ? most : least; }
+    // Where a lane begins, behind those before it.
+    [[nodiscard]] std::size_t offset(unsigned index) const {
+      const unsigned long_ones = std::min(index, kLongLanes);
+      return long_ones * most + (index - long_ones) * least;
+    }
+  };
   Lane* search(const Team& user);
-  bool open(Lane& lane, unsigned index, std::uint64_t offset);
+  bool open(Lane& lane, unsigned index, std::uint64_t offset, std::size_t bytes);
+  bool open_apart(unsigned which);
   bool claim(Lane& lane, std::uint64_t thread, const Team& user);
   [[nodiscard]] bool mark_busy(Lane& lane) const;
 
   Segment* segment_ = nullptr;
-  std::size_t lane_bytes_ = 0, gap_ = 0;
+  Lengths lengths_;
+  std::size_t gap_ = 0;
   unsigned count_ = 0;
   bool wants_apart_ = false;
   std::uint64_t apart_offset_ = 0;  // in the segment; 0: none
   std::atomic<bool> concurrent_{true};
   std::atomic<bool> left_alone_{false};
+  std::atomic<std::uint64_t> refused_{0};
   MessageStates states_;
   Lane lanes_[kLanes];
   Lane apart_[Team::kLanesApart];

@@ -70,10 +70,17 @@ class Call {
     single_copy_from_bytes_ = Tuning::kNever;
     whole_.stop_single_copy();
   }
-  [[nodiscard]] Lane* lane() { return hold(lane_); }
+  // Calls that the program does not wait for all have the same one, which is never busy.
+  [[nodiscard]] Lane* lane() {
+    return hold(lane_, [&] { return apart_ ? whole_.lanes().apart() : whole_.lanes().acquire(whole_); });
+  }
   // A second lane, for messages whose readers may not be in this call yet. Their slots may stay for
   // long, and hold up those behind them.
-  [[nodiscard]] Lane* lane_ahead() { return lane() ? hold(lane_ahead_) : nullptr; }
+  [[nodiscard]] Lane* lane_ahead() {
+    if (lane() == nullptr) return nullptr;
+    return hold(lane_ahead_,
+                [&] { return apart_ ? whole_.lanes().acquire_apart_ahead(whole_) : whole_.lanes().acquire(whole_); });
+  }
 
   void account(std::uint64_t bytes, Path path) {
     bytes_ += bytes;
@@ -141,9 +148,10 @@ class Call {
     Lane* lane = nullptr;
     bool none = false;  // there was none to be had
   };
-  Lane* hold(Held& held) {
+  template <class Acquire>
+  static Lane* hold(Held& held, const Acquire& acquire) {
     if (!held.lane && !held.none) {
-      held.lane = apart_ ? whole_.lanes().acquire_apart(whole_) : whole_.lanes().acquire(whole_);
+      held.lane = acquire();
       held.none = held.lane == nullptr;
     }
     return held.lane;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A process's one segment: a memfd that only its owner writes. It holds the lanes of payload slots,
 // which belong to the process, the flight recorder, the ledger, notes of calls whose data are under
-// way, and where calls come from. It also holds a block of control lines for every communicator.
-// Nothing has a name in the file system, so nothing is left behind. Pages are reserved before use:
-// a full tmpfs or a memory limit is an error here, not a SIGBUS later.
+// way and of calls that the host serves, and where calls come from. It also holds a block of
+// control lines for every communicator. Nothing has a name in the file system, so nothing is left
+// behind. Pages are reserved before use: a full tmpfs or a memory limit is an error here, not a
+// SIGBUS later.
 //
 // Peers map a part of it, its extent. That is the lanes, and the blocks that were handed out when
 // the peer attached the segment. Where a new communicator's block lies further on, its members map
@@ -22,9 +23,11 @@
 #include "base/status.hpp"
 #include "shm/call_sites.hpp"
 #include "shm/deferred.hpp"
+#include "shm/host_calls.hpp"
 #include "shm/journal.hpp"
 #include "shm/ledger.hpp"
 #include "shm/lines.hpp"
+#include "shm/stack_note.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::shm {
@@ -57,22 +60,34 @@ class Segment {
   static constexpr std::uint64_t kNotesOffset = sizeof(SegmentHeader);
   static constexpr std::uint64_t kLedgerOffset = kNotesOffset + kNotes * sizeof(Note);
   static constexpr std::uint64_t kDeferredOffset = kLedgerOffset + sizeof(Ledger);
-  static constexpr std::uint64_t kCallSitesOffset = kDeferredOffset + sizeof(DeferredNotes);
+  static constexpr std::uint64_t kHostCallsOffset = kDeferredOffset + sizeof(DeferredNotes);
+  static constexpr std::uint64_t kStackOffset = kHostCallsOffset + sizeof(HostCalls);
+  static constexpr std::uint64_t kCallSitesOffset = kStackOffset + sizeof(StackNote);
   static constexpr std::uint64_t kLanesOffset =
       (kCallSitesOffset + sizeof(CallSites) + kLineBytes - 1) / kLineBytes * kLineBytes;
   static_assert(kLedgerOffset % alignof(Ledger) == 0 && kDeferredOffset % alignof(DeferredNotes) == 0 &&
+                kHostCallsOffset % alignof(HostCalls) == 0 && kStackOffset % alignof(StackNote) == 0 &&
                 kCallSitesOffset % alignof(CallSites) == 0);
   [[nodiscard]] Note* notes() const { return reinterpret_cast<Note*>(base_ + kNotesOffset); }
   [[nodiscard]] Ledger& ledger() const { return *reinterpret_cast<Ledger*>(base_ + kLedgerOffset); }
   [[nodiscard]] DeferredNotes& deferred() const { return *reinterpret_cast<DeferredNotes*>(base_ + kDeferredOffset); }
+  [[nodiscard]] HostCalls& host_calls() const { return *reinterpret_cast<HostCalls*>(base_ + kHostCallsOffset); }
+  [[nodiscard]] StackNote& stack() const { return *reinterpret_cast<StackNote*>(base_ + kStackOffset); }
   [[nodiscard]] CallSites& call_sites() const { return *reinterpret_cast<CallSites*>(base_ + kCallSitesOffset); }
   // Of the segment that has these notes.
   [[nodiscard]] static const Ledger& ledger_beside(const Note* notes) {
     return *reinterpret_cast<const Ledger*>(reinterpret_cast<const char*>(notes) + (kLedgerOffset - kNotesOffset));
   }
+  [[nodiscard]] static const Ledger& ledger_beside(const HostCalls& calls) {
+    return *reinterpret_cast<const Ledger*>(reinterpret_cast<const char*>(&calls) - (kHostCallsOffset - kLedgerOffset));
+  }
   [[nodiscard]] static const DeferredNotes& deferred_beside(const Note* notes) {
     return *reinterpret_cast<const DeferredNotes*>(reinterpret_cast<const char*>(notes) +
                                                    (kDeferredOffset - kNotesOffset));
+  }
+  [[nodiscard]] static const HostCalls& host_calls_beside(const Note* notes) {
+    return *reinterpret_cast<const HostCalls*>(reinterpret_cast<const char*>(notes) +
+                                               (kHostCallsOffset - kNotesOffset));
   }
   [[nodiscard]] static const CallSites& call_sites_beside(const Note* notes) {
     return *reinterpret_cast<const CallSites*>(reinterpret_cast<const char*>(notes) +

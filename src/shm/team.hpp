@@ -330,7 +330,7 @@ class Team {
 
   // Slots that hold data of this team, by lane. Only the holder of a lane writes its counter.
   static constexpr unsigned kLanesApart = 4;  // for calls that the program does not wait for
-  static constexpr unsigned kLanes = 16 + kLanesApart;
+  static constexpr unsigned kLanes = 64 + kLanesApart;
   std::atomic<std::uint32_t> leases[kLanes]{};
   // The tiers' slots count.
   [[nodiscard]] bool has_leases() const {

@@ -32,9 +32,9 @@ struct WaitPolicy {
   void* host = nullptr;
   void (*poke)(void* host) = nullptr;
   std::uint32_t poke_every = 1;
-  // Set and true: the process has windows, so peers may wait for one-sided calls that the host
+  // Set and not 0: the process has windows, so peers may wait for one-sided calls that the host
   // serves in a poke.
-  const std::atomic<bool>* has_windows = nullptr;
+  const std::atomic<int>* has_windows = nullptr;
   // Lets the thread say from which line of source its call comes (call_sites.hpp).
   void* locator = nullptr;
   void (*locate)(void* locator) = nullptr;
@@ -49,7 +49,7 @@ struct WaitPolicy {
   // does. It drives the host at every step, and neither yields nor naps. A process that yields to a
   // program that computes is away for a whole time slice.
   [[nodiscard]] bool serves_windows() const {
-    return has_windows != nullptr && seldom_until == 0 && has_windows->load(std::memory_order_relaxed);
+    return has_windows != nullptr && seldom_until == 0 && has_windows->load(std::memory_order_relaxed) != 0;
   }
 
   // For fewer processors than waiting ranks: the rank gives its processor away after a few looks.

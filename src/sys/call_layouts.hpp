@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Numbers of system calls, and what their arguments point to, for those who answer caught calls.
 #pragma once
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/statfs.h>
+#include <sys/sysinfo.h>
+#include <sys/times.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 
@@ -15,7 +21,17 @@
 #include <cstdint>
 #include <ctime>
 
+#include "sys/call_numbers.hpp"
 #include "sys/calls.hpp"
+
+// Newer than some headers that Stretto is built with.
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22  // Linux 5.14
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // Linux 6.1
+#endif
 
 namespace stretto::sys {
 
@@ -28,6 +44,18 @@ inline int copy_through(std::uint64_t from, void* to, std::size_t bytes) {
   const long got = call_through(SYS_process_vm_readv, {own, number(&local), 1, number(&remote), 1, 0});
   if (got < 0) return static_cast<int>(-got);
   return static_cast<std::size_t>(got) == bytes ? 0 : EFAULT;
+}
+
+// The beginning of a file of /proc, terminated. Empty: it cannot be read.
+inline void read_through(const char* path, char* text, std::size_t capacity) {
+  const auto number = [](const void* at) { return static_cast<long>(reinterpret_cast<std::uintptr_t>(at)); };
+  const long file = call_through(SYS_openat, {AT_FDCWD, number(path), O_RDONLY | O_CLOEXEC});
+  long got = 0;
+  if (file >= 0) {
+    got = call_through(SYS_read, {file, number(text), static_cast<long>(capacity - 1)});
+    (void)call_through(SYS_close, {file});
+  }
+  text[got > 0 ? got : 0] = 0;
 }
 
 inline void yield_through() { (void)call_through(SYS_sched_yield, {}); }

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <atomic>
+#include <cstring>
 
 #include "sys/actions.hpp"
 #include "sys/detail.hpp"
@@ -86,6 +87,14 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   (void)call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), SIGSYS);
 }
 
+// The return from a handler restores the mask of its frame. Our handler blocks nothing more, so the
+// thread's mask is the program's.
+void keep_mask(ucontext_t* frame) {
+  std::uint64_t mask = 0;
+  if (call(SYS_rt_sigprocmask, SIG_BLOCK, 0, number_of(&mask), detail::kMaskBytes) == 0)
+    std::memcpy(&frame->uc_sigmask, &mask, sizeof mask);
+}
+
 void on_sigsys(int signal, siginfo_t* info, void* context) {
   const ErrnoKept kept;
   if (info->si_code != kUserDispatch) {
@@ -111,6 +120,7 @@ void on_sigsys(int signal, siginfo_t* info, void* context) {
     registers[REG_RIP] -= kSyscallBytes;  // RAX holds the number again
   } else {
     registers[REG_RAX] = answer.result;
+    if (caught.number == SYS_rt_sigprocmask) keep_mask(static_cast<ucontext_t*>(context));
   }
 }
 

@@ -24,9 +24,9 @@ struct CaughtCall {
 
 struct CallAnswer {
   // Switches catching off for the thread, and runs the call as if it had not been caught. The only
-  // right answer for calls that make threads or processes, or change stacks, signal masks or signal
-  // handlers: clone, fork, vfork, execve, exit, rt_sig*, sigaltstack, prctl, arch_prctl. The
-  // handler runs within a signal handler, whose return would undo them.
+  // right answer for calls that make threads or processes, change stacks, or block SIGSYS: clone,
+  // fork, vfork, execve, exit, sigaltstack, prctl, arch_prctl. The handler runs within a signal
+  // handler, whose return would undo them. It does not undo what rt_sigprocmask does.
   bool again = true;
   long result = 0;  // otherwise: what the program gets, or a negated errno value
 };

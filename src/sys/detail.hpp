@@ -52,6 +52,12 @@ auto retried(Call call) {
   return result;
 }
 
+// Runs a function in a child that has this process's memory, while the calling thread waits for its
+// end. No page is copied, as in vfork(), also none that a network card writes to. The child's end
+// sends no signal, and the program's own waits do not see it. Returns 0 or errno. `more`: further
+// flags of clone().
+int run_beside(int (*function)(void* data), void* data, std::size_t stack_bytes, int more = 0);
+
 // Reads the beginning of a small file into `text`, at most capacity - 1 bytes, terminated. Returns
 // 0 or errno.
 int read_small_file(const char* path, char* text, std::size_t capacity, std::size_t* bytes);

@@ -5,7 +5,6 @@
 #include <linux/futex.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -16,11 +15,12 @@
 #include <ctime>
 
 #include "sys/actions.hpp"
+#include "sys/call_layouts.hpp"
 #include "sys/calls.hpp"
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
 #include "sys/faults_steps.hpp"
-#include "sys/thread.hpp"
+#include "sys/kernel_access.hpp"
 
 namespace stretto::sys {
 
@@ -50,11 +50,7 @@ constinit std::atomic<std::uint32_t> changes_{0};  // counts moves; waiting thre
 constinit std::atomic<std::uint64_t> wanted_[kMostFaultEvents] = {};
 constinit Action before_ = {};  // what ours has replaced
 
-struct Process {
-  Action action;
-  int threads;
-};
-constinit Process before_init_ = {}, after_init_ = {};
+constinit Action before_init_ = {}, after_init_ = {};  // of SIGSEGV, around MPI_Init
 
 struct Retry {
   std::uint64_t address, instruction;
@@ -123,31 +119,20 @@ bool is_ours(const Action& action) { return action.handler == on_sigsegv; }
 
 // ---- what a program must be ----
 
-int count_threads() {
-  struct stat found{};
-  constexpr int kLinks = 2;  // of the directory itself
-  if (fault::strike("signal_guard.threads") != 0) return INT_MAX;
-  const long result = call(SYS_newfstatat, AT_FDCWD, number_of("/proc/self/task"), number_of(&found), 0);
-  return result == 0 ? static_cast<int>(found.st_nlink) - kLinks : INT_MAX;
-}
-
-Process process_now() {
-  Process now{{}, count_threads()};
-  (void)action_get(SIGSEGV, &now.action);
-  now.threads -= own_threads.load();
+Action action_now() {
+  Action now{};
+  (void)action_get(SIGSEGV, &now);
   return now;
 }
 
 bool is_mpis(const Action& action) {
-  return !detail::is_handler(before_init_.action) && action.handler == after_init_.action.handler;
+  return !detail::is_handler(before_init_) && action.handler == after_init_.handler;
 }
 
 int check_process() {
-  const Process now = process_now();
   bool blocks = false;
-  if (!is_ours(now.action)) return EALREADY;
-  const int of_mpi = after_init_.threads - before_init_.threads;
-  if (now.threads - of_mpi > 1) return ETOOMANYREFS;
+  if (!is_ours(action_now())) return EALREADY;
+  if (!is_only_thread()) return ETOOMANYREFS;
   if (detail::check_mask(SIGSEGV, &blocks) != 0 || blocks || detail::a_handler_blocks(SIGSEGV)) return EDEADLK;
   return 0;
 }
@@ -162,11 +147,7 @@ long number_behind(const char* text, const char* name) {
 }
 Held held_memory() {
   char text[2048];
-  const long file = call(SYS_openat, AT_FDCWD, number_of("/proc/self/status"), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  const long got = call(SYS_read, file, number_of(text), sizeof text - 1);
-  (void)call(SYS_close, file);
-  text[got > 0 ? got : 0] = 0;
+  read_through("/proc/self/status", text, sizeof text);
   return {number_behind(text, "VmLck:"), number_behind(text, "VmPin:")};
 }
 // Moving it would count it as locked twice. The kernel does not make locked pages cold.
@@ -247,8 +228,8 @@ int take_rights(Pages pages) {
 
 }  // namespace
 
-void signals_before_init() { before_init_ = process_now(); }
-void signals_after_init() { after_init_ = process_now(); }
+void signals_before_init() { before_init_ = action_now(); }
+void signals_after_init() { after_init_ = action_now(); }
 
 int signal_open(const FaultOwner& owner, int* fd) {
   Action before{};

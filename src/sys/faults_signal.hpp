@@ -9,8 +9,8 @@
 //
 // The kernel tells nobody what the program does with its mappings. What another thread unmaps or
 // moves could not be followed, so the program must have one thread, and its system calls must be
-// caught (sys/calls.hpp). Threads that MPI_Init has started are the MPI's, which leave a guarded
-// buffer alone. If they touch it, they wait as the program does.
+// caught (sys/calls.hpp). Of threads, see sys/kernel_access.hpp. If one that MPI_Init has started
+// touches a guarded page, it waits as the program does.
 //
 // A SIGSEGV that is not of a guarded page goes to the handler that MPI_Init has installed, or has
 // its default action. A page can come between the fault and the handler. So the handler lets an
@@ -20,7 +20,7 @@
 
 namespace stretto::sys {
 
-// Around the host's MPI_Init: which threads and which handler are the MPI's.
+// Around the host's MPI_Init: which handler is the MPI's. See kernel_access.hpp for threads.
 void signals_before_init();
 void signals_after_init();
 

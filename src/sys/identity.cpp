@@ -169,6 +169,25 @@ int file_read(const char* path, char* text, std::size_t capacity, std::size_t* b
   return error;
 }
 
+int file_replace(const char* path, const char* text, std::size_t bytes) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("file_replace")) return error;
+  char other[PATH_MAX];
+  const char* const name = std::strrchr(path, '/');
+  const int length = name == nullptr ? 0 : static_cast<int>(name - path);
+  if (length == 0 || std::snprintf(other, sizeof other, "%.*s", length, path) >= PATH_MAX) return EINVAL;
+  (void)mkdir(other, 0700);
+  if (std::snprintf(other, sizeof other, "%s.%d", path, getpid()) >= PATH_MAX) return ENAMETOOLONG;
+  const int fd = retried([&] { return open(other, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); });
+  if (fd < 0) return errno;
+  const ssize_t written = retried([&] { return write(fd, text, bytes); });
+  int error = written < 0 ? errno : static_cast<std::size_t>(written) < bytes ? ENOSPC : 0;
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error == 0 && rename(other, path) != 0) error = errno;
+  if (error != 0) (void)unlink(other);
+  return error;
+}
+
 bool directory_searchable(const char* path) {
   const ErrnoKept kept;
   return access(path, X_OK) == 0;

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
+
 #include "sys/detail.hpp"
 #include "sys/sys.hpp"
 
@@ -12,6 +15,11 @@ namespace stretto::sys {
 void error_write(const char* text, std::size_t bytes) {
   const detail::ErrnoKept kept;
   (void)detail::retried([&] { return write(STDERR_FILENO, text, bytes); });
+}
+
+void end_by_abort() {
+  std::signal(SIGABRT, SIG_DFL);
+  std::abort();
 }
 
 // A pipe tells at either end what lies in it. Sockets and terminals keep what they send apart.

@@ -239,10 +239,28 @@ NicPlace nic_place(const char* root, const std::uint64_t* mask, std::size_t word
 
 // Reads at most `capacity` bytes. EFBIG: the file has more.
 int file_read(const char* path, char* text, std::size_t capacity, std::size_t* bytes);
+// Writes a file in place of the one that is there: readers see the old text or the new one. Makes
+// its directory, but no other. Returns 0 or an errno value; then the old file is still there.
+int file_replace(const char* path, const char* text, std::size_t bytes);
 bool directory_searchable(const char* path);  // by this user
+// Makes the folders above a file, where they are missing.
+int folders_make(const char* path);
+// Writes a file of the user's. Readers see the old text or the new one. What is no plain file, such
+// as /dev/stdout, gets the text as it is.
+int output_write(const char* path, const char* text, std::size_t bytes);
+
+// ---- another program ----
+
+// Starts the program at `path` in a session of its own, with all signals blocked. It is no child
+// that wait() sees. Waits until it has closed its standard input, at most `ready_ms` milliseconds.
+// It inherits descriptors that are not close-on-exec.
+int program_start(const char* path, char* const* words, char* const* environment, int ready_ms);
 
 // ---- standard error ----
 void error_write(const char* text, std::size_t bytes);
+// Ends the process by SIGABRT, which every launcher takes for a crash. No handler runs: that of
+// Open MPI would write a stack of Stretto's functions behind the message that says why.
+[[noreturn]] void end_by_abort();
 // So many bytes have been written that the reader of the pipe, socket or terminal has not taken. A
 // file has no reader: 0.
 std::size_t error_untaken();

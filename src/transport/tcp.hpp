@@ -49,6 +49,17 @@ namespace stretto::transport {
 class TcpTransport {
  public:
   static constexpr std::int32_t kNobody = -1;
+  // How long a word takes there and back. 0: not measured.
+  struct Measured {
+    std::uint64_t here_ns = 0, next_ns = 0;
+  };
+  // What earlier jobs have measured between two members. All members have it, or none; the first
+  // of the two asks.
+  struct Kept {
+    void* context = nullptr;
+    Measured (*read)(void* context, int one, int other) = nullptr;  // null: nothing is kept
+    void (*write)(void* context, int one, int other, const Measured& measured) = nullptr;
+  };
   struct Opening {
     Bootstrap members;
     // Of all members. Members of different nodes connect, but those whose node is kNobody.
@@ -57,6 +68,7 @@ class TcpTransport {
     bool always = false;                                   // whether or not they are faster; the same on all members
     sys::HostAddress addresses[sys::kMostAddresses] = {};  // by which others reach this member
     int address_count = 0;
+    Kept kept;
     // Whether any two members of different nodes connect.
     [[nodiscard]] bool has_all() const {
       return std::find(nodes, nodes + members.size, kNobody) == nodes + members.size;
@@ -75,11 +87,8 @@ class TcpTransport {
   void start(const Transport& next) { next_ = next; }
   // Collective over the members; no message may be under way.
   Opened open(const Opening& opening);
-  // There and back between two nodes, in ns, here and by the next transport, as rank 0 has measured
-  // it; 0: it has not.
-  struct Measured {
-    std::uint64_t here_ns = 0, next_ns = 0;
-  };
+  // There and back between two nodes, in ns, here and by the next transport, as the first
+  // member that connects has measured it; 0: it has not.
   [[nodiscard]] const Measured& measured() const { return measured_; }
   [[nodiscard]] bool connected() const { return !connections_.empty(); }
   // The member that has died, or whose connection is gone.
@@ -129,6 +138,17 @@ class TcpTransport {
 
   // tcp_connect.cpp
   bool connect(const Opening& opening);
+  // The first member that connects, and the first one on another node.
+  struct Ends {
+    int first, other;
+  };
+  static Ends ends(const Opening& opening);
+  void recall(const Opening& opening);
+  [[nodiscard]] bool is_worth() const {
+    return measured_.here_ns != 0 && measured_.here_ns * 100 < measured_.next_ns * kTuning.socket_worth;
+  }
+  // False: the peer cannot be reached.
+  bool measure(const Opening& opening, const Ends& ends);
   bool is_faster(const Opening& opening);
   void close_connection(Connection& connection);
   void close();

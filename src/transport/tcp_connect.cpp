@@ -123,6 +123,9 @@ Endpoint endpoint_of(const TcpTransport::Opening& opening, Listeners& listeners,
 TcpTransport::Opened TcpTransport::open(const Opening& opening) {
   policy_ = opening.policy;
   rank_ = opening.members.rank;
+  measured_ = {};
+  if (!opening.always && opening.kept.read != nullptr) recall(opening);
+  if (measured_.here_ns != 0 && !is_worth()) return Opened::slower;
   const bool connected = connect(opening);
   if (connected && (opening.always || is_faster(opening))) return Opened::yes;
   close();
@@ -153,37 +156,64 @@ bool TcpTransport::connect(const Opening& opening) {
   return connected;
 }
 
-// The first member that connects, and the first one on another node, send a word there and back, by
-// turns over the connection and by the next transport.
-bool TcpTransport::is_faster(const Opening& opening) {
-  constexpr int kTrips = kTuning.socket_trips, kFirst = kTuning.socket_first_trips;
-  const int size = opening.members.size, me = opening.members.rank;
+TcpTransport::Ends TcpTransport::ends(const Opening& opening) {
+  const int size = opening.members.size;
   int first = 0;
   while (first < size && opening.nodes[first] == kNobody) ++first;
   int other = first + 1;
   while (other < size && (opening.nodes[other] == kNobody || opening.nodes[other] == opening.nodes[first])) ++other;
-  const int peer = me == first ? other : first;
-  const Transport here = transport();
-  const auto there_and_back = [&](const Transport& over) {
+  return {first, other};
+}
+
+// Takes what an earlier job has measured. All members get what the first one knows.
+void TcpTransport::recall(const Opening& opening) {
+  const Ends at = ends(opening);
+  if (opening.members.rank == at.first) measured_ = opening.kept.read(opening.kept.context, at.first, at.other);
+  measured_ = of_all(opening.members, measured_)[static_cast<std::size_t>(at.first)];
+}
+
+// The two ends send a word there and back, by turns over the connection and by the next transport.
+// A round's result is its median. The best of several rounds counts, because load makes them
+// longer.
+bool TcpTransport::measure(const Opening& opening, const Ends& at) {
+  constexpr int kTrips = kTuning.socket_trips;
+  const int me = opening.members.rank, peer = me == at.first ? at.other : at.first;
+  const Transport over[2] = {transport(), next_};
+  const auto there_and_back = [&](const Transport& by) {
     char word[8] = {};
-    return pass(over, opening.policy, peer, me == first, word, sizeof word) &&
-           pass(over, opening.policy, peer, me != first, word, sizeof word);
+    return pass(by, opening.policy, peer, me == at.first, word, sizeof word) &&
+           pass(by, opening.policy, peer, me != at.first, word, sizeof word);
   };
-  bool fine = true;
-  std::uint64_t took[2][kTrips] = {};
-  for (int trip = 0; trip < kFirst + kTrips && (me == first || me == other); ++trip) {
-    const std::uint64_t begin = sys::now_ns();
-    if (fine && !there_and_back(here)) fine = false;  // the peer hears of it: poll has aborted
-    const std::uint64_t between = sys::now_ns();
-    if (!there_and_back(next_)) return everybody(opening.members, false);
-    if (trip < kFirst) continue;
-    took[0][trip - kFirst] = between - begin;
-    took[1][trip - kFirst] = sys::now_ns() - between;
+  Measured best{~std::uint64_t{0}, ~std::uint64_t{0}};
+  std::uint64_t* const best_of[2] = {&best.here_ns, &best.next_ns};
+  bool fine[2] = {true, true};  // the peer hears of a failure: poll has aborted
+  for (int round = -1; round < kTuning.socket_rounds && fine[1]; ++round) {  // the first does not count
+    std::uint64_t took[2][kTrips] = {};
+    for (int trip = 0; trip < (round < 0 ? kTuning.socket_first_trips : kTrips) && fine[1]; ++trip) {
+      for (int way = 0; way < 2; ++way) {
+        const std::uint64_t begin = sys::now_ns();
+        fine[way] = fine[way] && there_and_back(over[way]);
+        took[way][trip] = sys::now_ns() - begin;
+      }
+    }
+    for (int way = 0; way < 2 && round >= 0; ++way) {
+      std::sort(std::begin(took[way]), std::end(took[way]));
+      *best_of[way] = std::min(*best_of[way], took[way][kTrips / 2]);
+    }
   }
-  for (auto& times : took) std::sort(std::begin(times), std::end(times));
-  if (me == first) measured_ = {took[0][kTrips / 2], took[1][kTrips / 2]};
-  const bool worth = me != first || measured_.here_ns * 100 < measured_.next_ns * kTuning.socket_worth;
-  const bool faster = everybody(opening.members, fine && worth);
+  if (me == at.first && fine[0] && fine[1]) measured_ = best;
+  return fine[0] && fine[1];
+}
+
+// The first end decides for all members.
+bool TcpTransport::is_faster(const Opening& opening) {
+  const Ends at = ends(opening);
+  const int me = opening.members.rank;
+  const bool known = measured_.here_ns != 0, is_end = me == at.first || me == at.other;
+  const bool fine = known || !is_end || measure(opening, at);
+  if (me == at.first && !known && fine && opening.kept.write != nullptr)
+    opening.kept.write(opening.kept.context, at.first, at.other, measured_);
+  const bool faster = everybody(opening.members, fine && (me != at.first || is_worth()));
   if (!faster) g_in_vain.store(true, std::memory_order_relaxed);
   return faster;
 }

@@ -40,7 +40,7 @@ def bare_debian(suite: str) -> Iterator[Path]:
         shutil.rmtree(place)
 
 
-def inside_of(system: Path, script: str, user: int = 0) -> str:
+def inside_of(system: Path, script: str, user: int = 0, timeout_s: float = LONG_S) -> str:
     """Runs a script in the system, in a namespace of mounts and one of processes that end with it.
     Returns what it prints."""
     enter = 'mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/dev/shm" && exec chroot "$@"'
@@ -49,6 +49,6 @@ def inside_of(system: Path, script: str, user: int = 0) -> str:
     clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "DEBIAN_FRONTEND": "noninteractive"}
     if (system / COPY).exists():
         clean["PIP_CERT"] = f"/{COPY}"
-    done = subprocess.run(line, capture_output=True, text=True, timeout=LONG_S, env=clean)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=timeout_s, env=clean)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout + done.stderr

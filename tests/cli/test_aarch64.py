@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -59,7 +58,7 @@ def run(*line: str | Path, status: int = 0) -> str:
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder prebuilt/ of the wheel."""
     folder = tmp_path_factory.mktemp("aarch64")
-    subprocess.run([sys.executable, ROOT / "dev/wheel.py", "--machine", "aarch64", folder], check=True, timeout=1700)
+    subprocess.run([ROOT / "dev/wheel.py", "--machine", "aarch64", folder], check=True, timeout=1700)
     (made,) = folder.glob("*-manylinux_2_28_aarch64.whl")
     zipfile.ZipFile(made).extractall(folder)
     for path in (folder / "stretto/prebuilt").rglob("*"):

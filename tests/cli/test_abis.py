@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,30 @@ def test_functions_with_buffers_wait_for_them(wrappers: ModuleType) -> None:
     excepted = {name for name in takes if wrappers.gen_touched.why_not(name)}
     assert waiting | excepted == takes | set(wrappers.gen_touched.STARTING) and not waiting & excepted
     assert set(wrappers.gen_touched.EXCEPTIONS) <= takes, "an exception that is no function with a buffer"
+
+
+@pytest.mark.parametrize(
+    ("kind", "direction", "says"),
+    [
+        ("REQUEST", "in", "MPI_Invented has a request or a status"),
+        ("STATUS", "out", "MPI_Invented has a request or a status"),
+        ("COMMUNICATOR", "inout", "MPI_Invented has a communicator that it ends"),
+    ],
+)
+def test_a_function_in_neither_list_is_found(wrappers: ModuleType, kind: str, direction: str, says: str) -> None:
+    apis = wrappers.load(None)
+    invented = json.loads(json.dumps(apis["mpi_request_free"]))
+    invented["name"] = "MPI_Invented"
+    invented["parameters"][0] |= {"kind": kind, "param_direction": direction}
+    with pytest.raises(SystemExit, match=says):
+        wrappers.outputs(apis | {"mpi_invented": invented})
+
+
+def test_a_function_without_its_count_form_is_found(wrappers: ModuleType) -> None:
+    apis = wrappers.load(None)
+    wrapped = {f.name for f in wrappers.functions(apis)}
+    missing = list(wrappers.gen_complete.missing_counts(apis, wrapped - {"Ialltoallv_c"}))
+    assert missing == ["MPI_Ialltoallv has a wrapper, but MPI_Ialltoallv_c has none"]
 
 
 def _is_buffer(parameter: dict) -> bool:

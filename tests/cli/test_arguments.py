@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError(f"begun: {what}")
 
     monkeypatch.setattr(build, "ensure_built", begun)
-    monkeypatch.setattr(finding, "find_all", begun)
+    monkeypatch.setattr(finding, "each", begun)
     monkeypatch.setattr(finding, "probe", begun)
     monkeypatch.setattr(wheels, "install_wheel", begun)
 
@@ -56,6 +57,12 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
         (("lib", "--mpi", "lam"), "unknown MPI 'lam'"),
         (("run", "--json", "/nope/x", "--", "true"), "there is no directory /nope"),
         (("model", "predict", "--op", "bcats", "-a", "flat"), "no such collective: bcats"),
+        (("model", "predict", "--op", "bcast"), "name an algorithm of bcast with -a: flat, binomial"),
+        (("model", "compare", "--op", "bcast"), "name an algorithm of bcast with -a: flat, binomial"),
+        (("run", "-np", "four", "--", "true"), "Invalid value for '-n' / '--ranks': 'four'"),
+        (("run", "-n", "0", "--", "true"), "Invalid value for '-n' / '--ranks': 0 is"),
+        (("bench", "--runs", "1.5"), "'1.5'"),
+        (("top", "--interval", "soon"), "'soon'"),
         (("model", "predict", "--op", "bcast", "-a", "flta"), "bcast has no algorithm flta"),
         (("model", "predict", *CALL, "--root", "16"), "there are ranks 0 to 15"),
         (("model", "predict", *CALL, "--sizes", "x"), "--sizes: 'x'"),
@@ -71,7 +78,8 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
         (("model", "diagram", *CALL, "--plot", "x.gif"), "ends in"),
         (("explain", "--op", "bcats"), "no such collective: bcats"),
         (("explain", "--op", "bcast", "--rules", "/nope"), "cannot read /nope"),
-        (("explain", "--op", "bcast", "--sizes", "8,16"), "one number in --sizes"),
+        (("explain", "--op", "bcast", "--sizes", "8,x"), "--sizes: 'x': a number"),
+        (("explain", "--op", "bcast", "--root", "16"), "--root 16: there are ranks 0 to 15"),
         (("tune", "--op", "bcast,scan"), "--op: scan: one of bcast"),
         (("tune", "-n", "99999"), "more than 64 ranks"),
         (("tune", "--sizes", "x"), "--sizes: 'x'"),
@@ -302,7 +310,7 @@ def test_job_scripts_download_nothing(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(finding, "find_all", list)
+    monkeypatch.setattr(finding, "each", lambda: iter(()))
     monkeypatch.setattr(wheels, "install_wheel", lambda kind: print("downloaded"))
     done = stretto(command, *wanted, env={"PATH": str(tmp_path)})
     assert (
@@ -323,6 +331,27 @@ def test_ranks_on_other_machines_are_no_crowd(monkeypatch: pytest.MonkeyPatch) -
         assert launching.is_spread(words)
     monkeypatch.setenv("SLURM_JOB_ID", "1")
     assert launching.is_spread([])
+
+
+# ---- settings ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("allreduce=mip", 'STRETTO_ALLREDUCE: "mip" is not a choice; allowed: auto, mpi, schedule'),
+        ("alreduce=mpi", "STRETTO_ALREDUCE is not an option; did you mean STRETTO_ALLREDUCE?"),
+        ("slot_bytes=3", 'STRETTO_SLOT_BYTES: "3"'),
+    ],
+)
+def test_a_wrong_setting_is_refused_before_the_launch(stretto: Tool, setting: str, says: str) -> None:
+    done = stretto("run", "-s", "wait=yield", "-s", setting, "--", "/bin/echo", "launched")
+    assert done.returncode == 2 and says in done.stderr and "launched" not in done.stdout, done.stderr
+
+
+def test_only_what_is_set_here_is_judged(stretto: Tool) -> None:
+    done = stretto("run", "-s", "wait=yield", "--dry-run", "--", "/bin/true", env={"STRETTO_SLOTS": "x"})
+    assert done.returncode == 0, done.stderr
 
 
 # ---- explain -------------------------------------------------------------------------------------
@@ -361,6 +390,15 @@ def test_an_example_is_called_one(stretto: Tool, tmp_path: Path) -> None:
         assert "profile: an example, not this machine" in stretto(*line, env=env).stdout
     (tmp_path / "own.toml").write_text(profile_file.EXAMPLE.read_text().replace("example = true", ""))
     assert "example" not in stretto("explain", "--op", "bcast", "--profile", tmp_path / "own.toml").stdout
+
+
+def test_explain_takes_several_lengths(stretto: Tool) -> None:
+    line = ("explain", "--op", "bcast", "--sizes", "8,64K")
+    shown = stretto(*line).stdout
+    assert "bcast, 8 bytes, 16 ranks" in shown and "bcast, 64K bytes, 16 ranks" in shown
+    assert shown.count("choice: ") == 2
+    calls = json.loads(stretto(*line, "--json", "-").stdout)["calls"]
+    assert [call["bytes"] for call in calls] == [8, 65536] and all(call["candidates"] for call in calls)
 
 
 def test_explain_names_ways_as_rules_and_options_do(stretto: Tool) -> None:

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +43,7 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("binary wheel"), pytest.
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, ROOT / "dev/wheel.py", folder], check=True, timeout=1500)
+    subprocess.run([ROOT / "dev/wheel.py", folder], check=True, timeout=1500)
     (made,) = folder.glob("*.whl")
     return made
 

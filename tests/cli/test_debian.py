@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +22,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     if not shutil.which("dh_python3"):
         pytest.skip("needs debhelper and dh-python")
     folder = tmp_path_factory.mktemp("deb")
-    subprocess.run([sys.executable, ROOT / "dev/wheel.py", folder], check=True, timeout=1500)
+    subprocess.run([ROOT / "dev/wheel.py", folder], check=True, timeout=1500)
     native = build_root() / "wheel/prebuilt"
-    subprocess.run([sys.executable, ROOT / "dev/deb.py", "--native", native, folder], check=True, timeout=500)
+    subprocess.run([ROOT / "dev/deb.py", "--native", native, folder], check=True, timeout=500)
     return sorted(path for path in folder.glob("*.deb") if "-dbgsym_" not in path.name)
 
 

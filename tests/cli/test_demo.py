@@ -17,8 +17,8 @@ from stretto.bench.verdicts import of_ratios
 from stretto.commands import demo
 from stretto.core import source_lines
 from stretto.demo import crowded, hosts, mismatch, timed
-from stretto.demo.part import Clock, Part, Request, Skip
-from stretto.mpi import finding
+from stretto.demo.part import QUIET, Clock, Outcome, Part, Request, Skip
+from stretto.mpi import MpiNotFound, finding
 from stretto.native import build
 
 Tool = Callable[..., subprocess.CompletedProcess[str]]
@@ -59,8 +59,14 @@ def test_parts_that_cannot_run_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     mpi = next(each for each in finding.find_all() if each.kind != "mpich")
     with pytest.raises(Skip, match="this machine has no MPICH"):
         crowded.prepare(request(mpi=mpi, found=[mpi]))
-    monkeypatch.setattr(hosts, "why_not", lambda: "which needs root")
-    with pytest.raises(Skip, match="which needs root"):
+
+    def no_network() -> Any:
+        raise MpiNotFound("pip says much")
+
+    with pytest.raises(Skip, match="no MPICH, and PyPI's cannot be installed$"):
+        crowded.prepare(request(mpi=mpi, found=[mpi], fetched=no_network))
+    monkeypatch.setattr(hosts, "why_not", lambda: "user.max_user_namespaces=0 forbids user namespaces")
+    with pytest.raises(Skip, match="max_user_namespaces=0"):
         hosts.prepare(request())
     nothing = Part("x", "", 1, lambda _: build.compile_program(mpi, "no/such.c", "no_such"), None)
     with pytest.raises(Skip, match="its program cannot be built: "):
@@ -71,34 +77,51 @@ def test_a_run_that_does_not_end_is_called_so(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(timed, "line_of", lambda mpi, ranks, argv, way: [way])
     monkeypatch.setattr(timed, "seconds", lambda mpi, line, limit, attempts=1: 0.5 if line == ["with"] else None)
     outcome = crowded.run(request(repeat=5), (finding.find(), Path("cg")), Clock(10))
-    assert "not done after 15 s without Stretto, 500 ms with: more than 30 times as fast" in outcome.verdict
+    assert "not done after 15 s without Stretto, 500 ms with: more than 30 times as fast" in outcome.verdict(0)
     assert outcome.data["ended"] and outcome.data["with_s"] == [0.5]
 
 
-@pytest.mark.parametrize("even", [True, False])
-def test_four_hosts_are_compared_three_ways(even: bool) -> None:
-    times = {"without": [0.2, 0.2, 0.2], "with": [0.2, 0.2, 0.2], "overlap": [0.1, 0.1, 0.1]}
-    outcome = hosts.conclude(request(), times, even)
-    assert outcome.failed is not even
-    if even:
-        assert "200 ms without Stretto, 200 ms with, 100 ms with overlap: 2.00 times as fast" in outcome.verdict
-        assert outcome.data["ratio"] == outcome.data["overlap_ratio"] == 0.5
-    else:
-        assert "the results differ" in outcome.verdict
+def test_mpich_is_fetched_meanwhile_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    mpis = {each.kind: each for each in finding.find_all()}
+    monkeypatch.setattr(demo.wheels, "install_wheel", lambda kind: mpis[kind])
+    fetched = demo.fetch_mpich([crowded.PART], [mpis["openmpi"]])
+    assert fetched and fetched() == mpis["mpich"]
+    assert demo.fetch_mpich([crowded.PART], [*mpis.values()]) is None
+    assert demo.fetch_mpich([mismatch.PART], []) is None, "no other part needs one"
+
+
+def test_no_factor_beside_other_programs() -> None:
+    times = {"without": [0.4, 0.4], "with": [0.1, 0.1]}
+    outcome = hosts.conclude(request(), times, {"without": 93_000_000, "with": 55_000_000})
+    seen, counted = "SGD on 4 hosts: 400 ms without Stretto, 100 ms with", "93 MB without, 55 MB with"
+    assert outcome.verdict(QUIET) == f"{seen}: 4.00 times as fast; the busiest link carries {counted}"
+    busy = outcome.verdict(0.6)
+    assert "times as fast" not in busy and counted in busy
+    assert busy.startswith(f"{seen}: other programs take 60% of the processors, so these times say little; ")
+    assert Outcome("a mistake is named", "green", [], {}, []).verdict(1) == "a mistake is named"
+
+
+def test_lines_keep_their_indent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(demo, "out", Console(width=80))
+    outcome = Outcome("word " * 40, "green", ["detail " * 30], {}, [])
+    demo.play(Part("x", "", 1, lambda _: None, lambda *_: outcome), request(), None)
+    first, *further = capsys.readouterr().out.splitlines()
+    assert first.startswith("x: word") and len(further) > 4
+    assert all(line.startswith("    ") and len(line.rstrip()) <= 80 for line in further)
 
 
 def test_the_mismatch_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mismatch, "PATIENCE_S", 1)
     asked = request()
     outcome = mismatch.run(asked, mismatch.prepare(asked), Clock(10))
-    assert "and names the mistake" in outcome.verdict
+    assert "and names the mistake" in outcome.seen
     assert "MPI_Gather" in outcome.data["message"] and "MPI_Allreduce" in outcome.data["message"]
     if source_lines.tool():
         assert "diverging.c:" in outcome.data["message"]
 
 
 def test_the_demo_draws_and_writes_what_it_found(stretto: Tool, tmp_path: Path) -> None:
-    """Parts that ran, and one that cannot: without root, or on a machine without MPICH."""
+    """Its line is in the report as on the terminal."""
     line = ("demo", "--only", "node", "-r", "1", "--json", tmp_path / "d.json", "--plot", tmp_path / "d.svg")
     done = stretto(*line)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -110,11 +133,11 @@ def test_the_demo_draws_and_writes_what_it_found(stretto: Tool, tmp_path: Path) 
 def test_a_part_that_cannot_run_is_in_the_picture(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inside: Tool
 ) -> None:
-    monkeypatch.setattr(hosts, "why_not", lambda: "clusters need root")
+    monkeypatch.setattr(hosts, "why_not", lambda: "clusters are forbidden")
     done = inside("demo", "--only", "hosts", "--plot", tmp_path / "d.svg")
     assert done.returncode == 0, done.stderr
-    assert "not run here: clusters need root" in done.stdout
-    assert "clusters need root" in (tmp_path / "d.svg").read_text()
+    assert "not run here: clusters are forbidden" in done.stdout
+    assert "clusters are forbidden" in (tmp_path / "d.svg").read_text()
 
 
 # ---- PageRank ------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_a_sentence_says_what_is_switched_on() -> None:
     [
         ({}, "", True, "kernel faults guard buffers"),
         ({}, "user", True, "are caught, as STRETTO_OVERLAP_GUARD=user asks"),
-        ({"guard": "user"}, "", True, "user mode guards buffers, and system calls are caught"),
+        ({"guard": "user"}, "", True, "user mode guards buffers of programs with one thread"),
         ({"guard": "user", "calls": False}, "", False, "no catching system calls"),
         ({"move": False}, "", False, "no moving pages"),
         ({"guard": "none", "move": False}, "", False, "no guarding pages (userfaultfd), no moving pages"),

@@ -112,7 +112,8 @@ DATA["nonblocking"] = {
     "geomean": {"2": 0.5},
     "results": [
         {"np": 2, "op": "ibcast", "bytes": 8, "us": 1.0, "mpi_us": 2.0, "ratio": 0.5}
-        | {"exposed_us": 1.5, "mpi_exposed_us": 2.5, "exposed_with_tests_us": 1.25, "mpi_exposed_with_tests_us": 2.25}
+        | {"exposed_us": 1.5, "mpi_exposed_us": 2.5, "exposed_with_tests_us": 1.25, "mpi_exposed_with_tests_us": 2.25},
+        {"np": 2, "op": "ibcast", "bytes": 40000, "under_way": 24, "us": 9.0, "mpi_us": 12.0, "ratio": 0.75},
     ],
 }
 DATA["model.node"] = {
@@ -157,6 +158,7 @@ SHOWN = {
     ("model.node", "calls"): "| bcast 8 B | board | 2,000, 1, 0.5 us | 16,000, 15, 0.5 us |",
     ("kind", "steps"): "| 4 | ring | 8 B | 6.7e+03 us | 7 us | 0.001 | 1.000 |",
     ("neighbors", "halo"): "| 4 | 3 | 64 B | 2 us | 4 us | 0.50 |",
+    ("nonblocking", "many"): "| 2 | MPI_Ibcast | 40000 B | 0.75 |",
     ("nonblocking", "calls"): "| 2 | Ibcast | 8 B | 1 us | 2 us | 0.50 | 1.5 us | 2.5 us | 1.25 us | 2.25 us |",
     ("overlap.pages", "loop"): "| no | later | 1000 | 1100 | 1.10 | 1200 | 25% |",
     ("model.chains", "best"): "| 9 | 8 | 2 | 5 | 3 | 6 | 1.20 |",

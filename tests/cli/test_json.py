@@ -93,6 +93,7 @@ LINES = {
     "papers": ("bench", "--suite", "paper", "--budget", "0"),
     "overlap.report": ("overlap", "report", "--from", ROOT / "tests/fixtures/overlap_stats.json"),
     "top": ("top", "--once"),
+    "top.stacks": ("top", "--stacks", "1"),
     "topology": ("info", "--topology", "-n", "1"),
     "tune": ("tune", "--op", "bcast", "--sizes", "8"),
     "tune.judge": ("tune", "--judge", "--op", "bcast"),
@@ -119,7 +120,7 @@ def test_all_commands_that_write_json_are_here(command_tree: Any) -> None:
 def test_the_page_lists_all_schemas() -> None:
     listed = re.findall(r"^\| `stretto\.([\w.-]+)/(\d+)` ", (ROOT / "docs/json.md").read_text(), re.MULTILINE)
     assert {name: int(version) for name, version in listed} == reports.SCHEMAS and len(listed) == len(reports.SCHEMAS)
-    assert f"stretto.stats/{reports.SCHEMAS['stats']}" in (ROOT / "src/mpi/stats.cpp").read_text()
+    assert f"stretto.stats/{reports.SCHEMAS['stats']}" in (ROOT / "src/observe/stats_json.cpp").read_text()
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -181,7 +182,11 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
         choose=lambda *_: [{"job": "1", "ranks": 1, "host": "h", "version": "0", "command": "c", "pid": 1}],
         frames=nothing,
     )
-    play(top.figures, snapshot=lambda frames: {"seconds": 1.0, "rows": [], "held_up": []})
+    play(top.stacks, show=lambda *_: [])
+    play(
+        top.figures,
+        snapshot=lambda frames: {"seconds": 1.0, "rows": [], "held_up": [], "contradictions": [], "cycles": []},
+    )
     for command in (measure, compare, tune, best_k_command):
         play(command, choose_target=lambda *_: PlayedTarget(PLAYED))
     play(

@@ -23,6 +23,7 @@ BASICS = (
     "date",
     "dirname",
     "env",
+    "grep",
     "id",
     "kill",
     "mkdir",
@@ -181,6 +182,38 @@ def test_whatever_is_built_at_first_use_needs_the_compilers(copy: Path, command:
     )
 
 
+def test_a_library_that_is_there_needs_no_compilers(copy: Path) -> None:
+    library = copy / "build/release/libstretto-openmpi.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    assert start(copy, "run", "x").stdout == "cli:run x\n"
+
+
+def test_what_is_prepared_for_more_will_do(copy: Path) -> None:
+    for each in packages.requirements("build"):
+        tool(copy, each.name)
+    start(copy, "run")
+    assert start(copy, "doctor").stdout == "cli:doctor\n" and len(calls(copy)) == 1
+
+
+@pytest.mark.parametrize("program", ["/nope/python3", "old-python"])
+def test_a_python_that_does_not_start_is_an_error(copy: Path, program: str) -> None:
+    tool(copy, "old-python", "#!/bin/sh\nexit 1\n")
+    start(copy, "doctor")  # also where all is prepared
+    done = start(copy, "doctor", STRETTO_PYTHON=program)
+    assert done.returncode == 3 and done.stdout == ""
+    assert f"STRETTO_PYTHON={program} does not start" in done.stderr
+
+
+def test_without_a_network_one_line_says_so(copy: Path) -> None:
+    python = copy.parent.parent / "bin/python3"
+    refusal = "echo 'ERROR: No matching distribution found (from versions: none)'; exit 1"
+    script(python, PLAY_PYTHON.replace('exit "${PIP_STATUS:-0}"', refusal))
+    done = start(copy, "doctor")
+    (_, line) = [line for line in done.stderr.splitlines() if "installing Python packages" in line]
+    assert done.returncode == 3 and "PyPI cannot be reached" in line and "ERROR" not in done.stderr
+
+
 def test_a_checkout_that_is_not_the_users_is_prepared_in_his_cache(copy: Path) -> None:
     if os.geteuid() != 0 or not os.path.exists("/usr/bin/python3"):
         pytest.skip("needs root, who makes a checkout for others, and the system's Python")
@@ -217,5 +250,8 @@ def test_a_checkout_that_is_not_the_users_is_prepared_in_his_cache(copy: Path) -
         assert (home / ".cache/stretto" / name / ".venv/requirements.txt").exists() and not (
             readonly / ".venv"
         ).exists()
+        homeless = {name: value for name, value in environment.items() if name != "HOME"}
+        done = subprocess.run(line, env=homeless, cwd="/", capture_output=True, text=True, timeout=60)
+        assert done.returncode == 3 and "HOME is not set" in done.stderr
     finally:
         shutil.rmtree(place)

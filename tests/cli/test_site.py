@@ -29,7 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, made where nothing can be fetched."""
     directory = tmp_path_factory.mktemp("site")
     away = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
-    line = [sys.executable, ROOT / "dev/site.py", "build", directory]
+    line = [ROOT / "dev/site.py", "build", directory]
     env = {**os.environ, **away, "STRETTO_REPOSITORY": "https://example.org/stretto"}
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -172,7 +172,7 @@ def test_doctor_sees_a_library_that_is_not_active(monkeypatch: pytest.MonkeyPatc
     source = tmp_path / "nothing.c"
     source.write_text("int nothing;\n")
     subprocess.run(["gcc", "-shared", "-fPIC", str(source), "-o", str(tmp_path / "nothing.so")], check=True)
-    monkeypatch.setattr(mpis, "library_for", lambda abi: tmp_path / "nothing.so")
+    monkeypatch.setattr(mpis.build, "library", lambda abi: tmp_path / "nothing.so")
     found = mpis.check_mpi(finding.find())
     assert found.level == verdict.BAD and "not active" in found.finding
 

@@ -49,6 +49,7 @@ def process(
     samples: tuple[int, int, int] = (100, 50, 25),
     state: str = "running",
     deferred: tuple[Row, ...] = (),
+    host_call: Row | None = None,
 ) -> Row:
     return {
         "pid": 1000 + rank,
@@ -59,6 +60,7 @@ def process(
         "samples": samples[0],
         "inside": samples[1],
         "waiting": samples[2],
+        "host_call": host_call,
         "deferred": list(deferred),
         "collectives": counts or {},
     }
@@ -91,6 +93,8 @@ def frame(processes: list[Row], interval: float = 1.0, **communicators: list[tup
     return {
         "interval_s": interval,
         "processes": processes,
+        "cycles": [],
+        "contradictions": [],
         "communicators": {
             name: [
                 {"rank": r, "pid": 1000 + p, "size": len(members), "begun": n, "ended": n - 1} for r, p, n in members
@@ -179,6 +183,21 @@ def test_a_rank_whose_data_are_under_way_waits_for_their_source() -> None:
     assert "rank 2 goes on without data of call 3" in text and "rank 3 waits for data" not in text
 
 
+def test_ranks_that_wait_for_messages_and_cycles_are_drawn() -> None:
+    def receives(source: int) -> Row:
+        words = f"MPI_Recv (from {source}, tag 3, 8 bytes, on MPI_COMM_WORLD)"
+        return {"name": "MPI_Recv", "words": words, "at": "ring.c:7 in step", "since_s": 2.0, "waits_for": [source]}
+
+    ended = call("barrier", 1, opened=False)
+    ring = frame([process(r, ended, host_call=receives((r + 1) % 3)) for r in range(3)]) | {"cycles": [[0, 1, 2]]}
+    view = figures.snapshot([ring])
+    assert waits(view) == {0: [1], 1: [2], 2: [0]}
+    text = "\n".join(shown(view, 160))
+    assert "Recv" in text and "each waits for the next: 0 -> 1 -> 2 -> 0" in text, text
+    assert "rank 0 in MPI_Recv (from 1, tag 3, 8 bytes, on MPI_COMM_WORLD)" in text, text
+    assert "waiting at ring.c:7 in step: 0-2" in text, text
+
+
 def test_calls_that_returned_early_count() -> None:
     moved = counts(1, 0, 100)
     moved["calls"]["deferred"] = 9
@@ -255,7 +274,7 @@ def test_numbers_in_the_picture_are_whole(width: int) -> None:
         for r in range(12)
     ]
     members = [{"rank": r, "pid": 4190000 + r, "size": 12, "begun": 6 if r == 5 else 7, "ended": 6} for r in range(12)]
-    lines = shown(figures.snapshot([{"interval_s": 1.0, "processes": ranks, "communicators": {"c1": members}}]), width)
+    lines = shown(figures.snapshot([frame([]) | {"processes": ranks, "communicators": {"c1": members}}]), width)
     assert max(map(len, lines)) <= width and all(re.search(rf"\b{4190000 + r}\b", "\n".join(lines)) for r in range(12))
     assert any(line.startswith("Reduce_scatter_block ") and "14.8 M" in line and "1.48 GB" in line for line in lines)
 
@@ -312,19 +331,23 @@ def test_numbers_for_people() -> None:
 # ---- which job, where ranks descend from Slurm's daemon ------------------------------------------
 
 
+# Numbers that no process has. On a small system, these tests may run in process 71.
+ONE, TWO = "4194371", "4194372"
+
+
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     """Two jobs of Slurm, one of them in two steps: pids by step. The first one's srun is this process."""
     with socket.create_server(("127.0.0.1", 0)) as srun:
         port = srun.getsockname()[1]
-        environment = {"71.0": port, "72.0": port + 1, "72.1": port + 2}
+        environment = {f"{ONE}.0": port, f"{TWO}.0": port + 1, f"{TWO}.1": port + 2}
         ranks = {
             step: subprocess.Popen(
                 ["sleep", "60"],
                 env={
                     "PATH": os.environ["PATH"],
-                    "SLURM_JOB_ID": step[:2],
-                    "SLURM_STEP_ID": step[3:],
+                    "SLURM_JOB_ID": step.partition(".")[0],
+                    "SLURM_STEP_ID": step.partition(".")[2],
                     "SLURM_SRUN_COMM_PORT": str(its),
                 },
             )
@@ -342,14 +365,14 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 def test_a_job_is_found_by_slurms_number(steps: dict[str, int]) -> None:
-    for number, step in (("71", "71.0"), ("71.0", "71.0"), ("72.1", "72.1")):
+    for number, step in ((ONE, f"{ONE}.0"), (f"{ONE}.0", f"{ONE}.0"), (f"{TWO}.1", f"{TWO}.1")):
         assert [p["pid"] for p in jobs.choose("", number)] == [steps[step]]
-    for number in ("72", "7", "71.1"):  # two steps; part of a number; no such step
+    for number in (TWO, ONE[:-1] + "9", f"{ONE}.1"):  # two steps; no such job; no such step
         with pytest.raises(typer.Exit):
             jobs.choose("", number)
 
 
 def test_a_job_is_found_by_its_srun(steps: dict[str, int]) -> None:
     (found,) = [job for job in ([{"pid": pid}] for pid in steps.values()) if jobs.of_srun(job, os.getpid())]
-    assert found[0]["pid"] == steps["71.0"]
-    assert not jobs.of_srun([{"pid": steps["71.0"]}], steps["72.0"])
+    assert found[0]["pid"] == steps[f"{ONE}.0"]
+    assert not jobs.of_srun([{"pid": steps[f"{ONE}.0"]}], steps[f"{TWO}.0"])

@@ -79,7 +79,7 @@ def test_top_shows_whose_data_a_rank_waits_for(mpi, two_hosts, tmp_path):
     harness.build_program(mpi, "stands_still.c")
     program, name = jobs.looker(), str(tmp_path)  # the last word of its command, by which it is found
     made, view, waiting = [], {}, []  # who waits for data, in the view that is looked at
-    job = threading.Thread(target=lambda: made.append(run(two_hosts, mpi, "touch", 2, 8, "node", [name])))
+    job = threading.Thread(target=lambda: made.append(run(two_hosts, mpi, "touch", 2, 16, "node", [name])))
     job.start()
     end = time.monotonic() + 60
     while job.is_alive() and time.monotonic() < end and waiting != [0]:  # at the end both wait for a short time

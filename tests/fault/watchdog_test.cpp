@@ -27,7 +27,7 @@ TEST(Watchdog, DoesNotGuessWhetherAProcessOutOfSightLives) {
     engine::comm_free(comm);
   });
   const std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find(", out of sight) has made no call"), std::string::npos) << text;
+  EXPECT_NE(text.find(", out of sight) has called no collective yet"), std::string::npos) << text;
   sys::fault::disarm();
 }
 

@@ -13,9 +13,6 @@ long needs --long. short_run.py says which case takes which MPI.
 from __future__ import annotations
 
 import functools
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -146,27 +143,9 @@ def build_cxx(mpi: Mpi) -> Callable[[str], Path]:
 @pytest.fixture
 def on_nodes(tmp_path) -> Callable[[int], Path]:
     """on_nodes(ranks) -> a wrapper of a program: so many ranks each see a boot id of their own."""
-    if (
-        os.geteuid() != 0
-        or shutil.which("unshare") is None
-        or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0
-    ):
+    if not harness.can_pretend_nodes():
         pytest.skip("needs root and unshare")
-
-    def wrapper(ranks_of_a_node: int) -> Path:
-        for node in range(8):
-            (tmp_path / f"boot_id.{node}").write_text(f"00000000-0000-4000-8000-{node:012d}\n")
-        script = tmp_path / f"on_nodes_{ranks_of_a_node}.sh"
-        script.write_text(
-            "#!/bin/sh\n"
-            "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
-            'exec unshare -m sh -c \'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"\' '
-            f'x {tmp_path}/boot_id.$((rank / {ranks_of_a_node})) "$@"\n'
-        )
-        script.chmod(0o755)
-        return script
-
-    return wrapper
+    return functools.partial(harness.pretended_nodes, tmp_path)
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,13 @@ def served_calls(report: Path, rank: int) -> dict[str, int]:
     return totals
 
 
+def calls_by_schedule(report: Path) -> int:
+    """How many calls of rank 0 went by schedule: on one node, calls with requests alone."""
+    entry = next(e for e in json.loads(report.read_text())["per_rank"] if e["rank"] == 0)
+    calls = [c["calls"] for comm in [*entry["communicators"], *entry["freed"]] for c in comm["collectives"].values()]
+    return sum(c.get("schedule", 0) for c in calls)
+
+
 def check_counts(job: Job, report: Path, ranks: int) -> None:
     """Every rank's calls, as it counted them itself, are the calls the library served."""
     results = job.results()

@@ -184,6 +184,19 @@ def wait_for_job(process: subprocess.Popen, token: str, timeout: float) -> str |
     return None
 
 
+def _end_when_told(process: subprocess.Popen, stream: int, enough: Callable[[str], bool], token: str, timeout: float):
+    """Ends a job as soon as what it has written to `stream` is enough, or after `timeout` seconds."""
+    end = time.monotonic() + timeout
+    while process.poll() is None and time.monotonic() < end:
+        text = os.pread(stream, os.fstat(stream).st_size, 0).decode(errors="replace")
+        if enough(text):
+            break
+        time.sleep(0.1)
+    process.kill()
+    end_processes(token)
+    process.wait(timeout=10)
+
+
 def _gone(token: str, seconds: float = 5.0) -> list[str]:
     """Waits for launchers' daemons to end. Kills and names the processes that do not."""
     end = time.monotonic() + seconds
@@ -215,11 +228,13 @@ def run_job(
     preexec: Callable[[], None] | None = None,
     cwd: Path | None = None,
     ranks_may_stay: bool = False,
+    until: Callable[[str], bool] | None = None,
 ) -> Job:
     """Runs `argv` on `np` ranks.
 
     `prefix` goes before the launcher. `preexec` runs in the launcher's process, to set a limit or
-    enter a control group.
+    enter a control group. `until` is asked of the standard error so far: a job that hangs is ended
+    when it says yes.
     """
     token = uuid.uuid4().hex
     to_ranks = dict(env or {})
@@ -228,7 +243,9 @@ def run_job(
         # Stretto serves every call from the first one on. An empty value restores the default.
         to_ranks = {"STRETTO_AGREE": "first", "LD_PRELOAD": library} | to_ranks
     scratch = Path(tempfile.mkdtemp(prefix="mpitest-", dir=_scratch_root()))
+    # Each job measures for itself, without what others have kept.
     launcher = clean_environment() | mpi.environment() | {TOKEN: token, "TMPDIR": str(scratch)}
+    launcher["XDG_CACHE_HOME"] = "/dev/null"
     line = [*prefix, *mpi.command(np, [str(a) for a in argv], to_ranks, extra)]
 
     def prepare() -> None:
@@ -249,6 +266,8 @@ def run_job(
             preexec_fn=prepare,
         )
         try:
+            if until is not None:
+                _end_when_told(process, err.fileno(), until, token, timeout)
             stacks = wait_for_job(process, token, timeout)
             strays = [] if stacks is not None else _gone(token)
         except BaseException:
@@ -358,6 +377,27 @@ def per_rank_script(folder: Path, cases: Mapping[int, Mapping[str, str]], name: 
     script.write_text("\n".join(lines))
     script.chmod(0o755)
     return script
+
+
+def pretended_nodes(folder: Path, ranks_of_a_node: int) -> Path:
+    """A wrapper of a program: so many ranks each see a boot id of their own. Needs root."""
+    for node in range(8):
+        (folder / f"boot_id.{node}").write_text(f"00000000-0000-4000-8000-{node:012d}\n")
+    script = folder / f"on_nodes_{ranks_of_a_node}.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        "rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n"
+        'exec unshare -m sh -c \'mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"\' '
+        f'x {folder}/boot_id.$((rank / {ranks_of_a_node})) "$@"\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
+def can_pretend_nodes() -> bool:
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return False
+    return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 
 def has(mpi: Mpi, symbol: str) -> bool:

@@ -12,10 +12,14 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import stretto
+from stretto.native import build
 
 CONFIGURATION = """
 ClusterName=test
@@ -176,6 +180,19 @@ def wait_until(true: Callable[[], object], complaint: str, seconds: float = 30) 
         if time.monotonic() > end:
             raise TimeoutError(complaint)
         time.sleep(0.1)
+
+
+def plugin(folder: Path) -> dict[str, str]:
+    """The file that adds `srun --stretto`; nothing where Slurm's headers are missing. `folder` gets a command
+    `stretto`, as an installation has it."""
+    try:
+        library = build.ensure_built("release", ["stretto-spank"]) / "stretto-spank.so"
+    except build.BuildError:
+        return {}
+    command, package = folder / "stretto", Path(stretto.__file__).parents[1]
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={package} exec {sys.executable} -m stretto "$@"\n')
+    command.chmod(0o755)
+    return {"plugstack.conf": f"optional {library} stretto={command}\n"}
 
 
 def control() -> dict[str, str]:

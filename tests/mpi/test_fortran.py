@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from counted import check_counts
+from harness import has
 from stretto.mpi import Mpi
 
 pytestmark = pytest.mark.every
@@ -46,3 +47,13 @@ def test_binding(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, tmp_pat
     report = tmp_path / "stats.json"
     job = run_mpi(mpi, ranks, [program], env={"STRETTO_STATS": f"json:{report}"}).ok()
     check_counts(job, report, ranks)
+
+
+@pytest.mark.parametrize("choice", ["auto", "on"])
+def test_ranks_may_spell_counts_differently(mpi: Mpi, run_mpi: Callable, build_program: Callable, choice: str) -> None:
+    if mpi.mpifort is None or not has(mpi, "MPI_Ialltoallv_c"):
+        pytest.skip(f"{mpi.title} has no large counts in Fortran")
+    flags = ["-w", *module_flags(mpi, "mpi_f08")]
+    program = build_program(mpi, "count_spellings.F90", "count_spellings_f08", flags=flags, language="fortran")
+    job = run_mpi(mpi, 3, [program], env={"STRETTO_NONBLOCKING": choice}).ok()
+    assert job.results() == [{"wrong": 0}] * 3, job.describe()

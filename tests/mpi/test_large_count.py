@@ -9,7 +9,7 @@ from pathlib import Path
 
 import harness
 import pytest
-from counted import check_counts
+from counted import calls_by_schedule, check_counts
 from stretto.mpi import Mpi
 
 
@@ -26,6 +26,26 @@ def test_calls(mpi: Mpi, run_mpi: Callable, program: Path, ranks: int, tmp_path:
     report = tmp_path / "stats.json"
     job = run_mpi(mpi, ranks, [program], env={"STRETTO_STATS": f"json:{report}"}).ok()
     check_counts(job, report, ranks)
+
+
+@pytest.mark.every
+@pytest.mark.parametrize("how", ["blocking", "nonblocking", "persistent"])
+def test_ranks_may_spell_a_call_differently(
+    mpi: Mpi, run_mpi: Callable, build_program: Callable, how: str, tmp_path: Path
+) -> None:
+    if not harness.has(mpi, "MPI_Bcast_c"):
+        pytest.skip(f"{mpi.title} has no large-count functions")
+    env = {"STRETTO_NONBLOCKING": "on", "STRETTO_STATS": f"json:{tmp_path / 'stats.json'}"}
+    job = run_mpi(mpi, 3, [build_program(mpi, "count_spellings.c"), how], env=env).ok()
+    assert job.results() == [{"wrong": 0}] * 3, job.describe()
+    served = calls_by_schedule(tmp_path / "stats.json")
+    assert (served > 12) == (how != "blocking"), job.describe()  # 12 or fewer are barriers before
+
+
+@pytest.mark.only(kind="mpich")
+def test_ranks_may_spell_a_call_differently_by_default(mpi: Mpi, run_mpi: Callable, build_program: Callable) -> None:
+    job = run_mpi(mpi, 5, [build_program(mpi, "count_spellings.c"), "nonblocking"]).ok()
+    assert job.results() == [{"wrong": 0}] * 5, job.describe()
 
 
 @pytest.mark.long

@@ -40,10 +40,10 @@ def test_undefined_symbols_name_no_mpi_and_no_cxx_library(library):
 def test_exports_mpi_names_and_ours_only(library):
     exported = {line.split()[-1].split("@")[0] for line in _tool("nm", "-D", "--defined-only", library).splitlines()}
     assert {"MPI_Bcast", "PMPI_Bcast", "MPI_Allgatherv", "PMPI_Scatterv", "stretto_last_path"} <= exported
+    extensions = () if "openmpi" in os.path.basename(library) else ("Request_is_complete", "Stream_progress")
     strange = {s for s in exported if not re.match(r"P?MPI_[A-Z][a-z]|stretto_", s)}
+    strange -= {f"{prefix}{name}" for prefix in ("MPIX_", "PMPIX_") for name in extensions}
     assert not strange, strange
-    for made in ("Comm_dup", "Comm_split", "Comm_create"):
-        assert not {f"MPI_{made}", f"PMPI_{made}"} & exported, "creating communicators is not intercepted"
     if "openmpi" in os.path.basename(library):
         assert not {s for s in exported if s.endswith("_c")}, "Open MPI 4 and 5 have no _c functions"
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""MPICH's own tests of collectives, communicators, attributes and errors, under preload, on any MPI.
+"""MPICH's own tests under preload, on any MPI: by default, with calls with requests, with all features.
 
-No test may fail that passes on the same MPI without Stretto. They need `--long` and MPICH's source:
-
-    apt-get source mpich && export MPICH_TESTS=$PWD/mpich-4.0.2/test/mpi
+No test may fail that passes on the same MPI without Stretto. They need `--long` and MPICH's source in
+MPICH_TESTS. `dev/mpich_suite.py` fetches it and runs them. Each run leaves what has failed in
+`build/mpich-tests/failed-*.json`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,26 @@ from stretto.core.paths import build_root, locked
 from stretto.mpi import Mpi
 
 SOURCE = os.environ.get("MPICH_TESTS")
-FOLDERS = ["coll", "errors/coll", "comm", "attr"]
+FOLDERS = ["coll", "errors/coll", "comm", "attr", "pt2pt", "topo", "init", "threads/comm"]
+# Options, and ranks of a pretended node (0: the machine is one).
+SETTINGS = {
+    "default": ({}, 0),
+    "nonblocking": ({"STRETTO_NONBLOCKING": "on"}, 0),
+    "all": ({"STRETTO_NONBLOCKING": "on", "STRETTO_KIND": "on", "STRETTO_OVERLAP": "4096", "STRETTO_CHECK": "1"}, 2),
+}
+# What fails without Stretto, by the start of an MPI's tag: it is left out. MPICH 5 does not see
+# lengths and operations that do not fit. ctxalloc and ctxsplit take longer than two minutes on two
+# processors that others use, too.
+FAILS_PLAIN = {
+    "mpich-5": {
+        "coll": {"nonblocking3"},
+        "comm": {"ctxalloc", "ctxsplit"},
+        "errors/coll": {
+            *("bcastlength", "ireducelength", "iallreducelength", "reduceop", "ireduceop", "igatherlength"),
+            *("scatterlength", "iscatterlength", "allgatherlength", "iallgatherlength", "alltoalllength"),
+        },
+    }
+}
 
 pytestmark = [
     pytest.mark.long,
@@ -73,9 +93,12 @@ def cases(programs: Path, part: str) -> Iterator[tuple[Path, int, list[str]]]:
             )
 
 
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("part", FOLDERS)
-def test_mpich_suite(mpi: Mpi, run_mpi: Callable, programs: Path, part: str) -> None:
-    served, worse = 0, []
+def test_mpich_suite(mpi: Mpi, run_mpi: Callable, on_nodes: Callable, programs: Path, part: str, setting: str) -> None:
+    served, failed = 0, {"plain": [], "served": []}
+    options, ranks_of_a_node = SETTINGS[setting]
+    before = [on_nodes(ranks_of_a_node)] if ranks_of_a_node else []
 
     def passes(program: Path, ranks: int, arguments: list[str], preload: bool) -> bool:
         nonlocal served
@@ -83,8 +106,8 @@ def test_mpich_suite(mpi: Mpi, run_mpi: Callable, programs: Path, part: str) -> 
             job = run_mpi(
                 mpi,
                 ranks,
-                [program, *arguments],
-                {"STRETTO_STATS": "text"},
+                [*before, program, *arguments],
+                {**options, "STRETTO_STATS": "text"} if preload else {},
                 preload=preload,
                 timeout=120,
                 cwd=program.parent,
@@ -94,10 +117,17 @@ def test_mpich_suite(mpi: Mpi, run_mpi: Callable, programs: Path, part: str) -> 
         served += "stretto statistics" in job.stderr
         return job.returncode == 0 and re.search(r"^ *No Errors", job.stdout, re.MULTILINE) is not None
 
-    tests = list(cases(programs, part))
+    known = {name for tag, parts in FAILS_PLAIN.items() if mpi.tag.startswith(tag) for name in parts.get(part, ())}
+    tests = [test for test in cases(programs, part) if test[0].name not in known]
     assert tests
     for test in tests:
-        if not passes(*test, preload=True) and passes(*test, preload=False) and not passes(*test, preload=True):
-            worse.append(test)
-    assert not worse
-    assert served > 0
+        if passes(*test, preload=True):
+            continue
+        plain = passes(*test, preload=False)
+        if plain and passes(*test, preload=True):
+            continue
+        failed["served" if plain else "plain"].append(" ".join([test[0].name, *test[2]]))
+    name = f"failed-{mpi.tag}-{setting}-{part.replace('/', '-')}.json"
+    (programs.parent / name).write_text(json.dumps({"mpi": mpi.title, "setting": setting, "part": part, **failed}))
+    assert not failed["served"]
+    assert served > 0 or part not in ("coll", "comm")

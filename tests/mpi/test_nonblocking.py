@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from counted import calls_by_schedule
 from harness import per_rank_script
 
 ON = {"STRETTO_NONBLOCKING": "on"}
@@ -19,13 +20,6 @@ def _run(mpi, run_mpi, build_program, np, *what, env=ON, source="nonblocking.c",
     return job
 
 
-def _by_schedule(report):
-    """How many calls of rank 0 went by schedule: on one node, calls with requests alone."""
-    entry = next(e for e in json.loads(report.read_text())["per_rank"] if e["rank"] == 0)
-    calls = [c["calls"] for comm in [*entry["communicators"], *entry["freed"]] for c in comm["collectives"].values()]
-    return sum(c.get("schedule", 0) for c in calls)
-
-
 @pytest.mark.parametrize(
     ("np", "seed"),
     [(2, 1), pytest.param(3, 2, marks=pytest.mark.every), pytest.param(5, 3, marks=pytest.mark.long), (8, 4)],
@@ -36,7 +30,7 @@ def test_random_calls(mpi, run_mpi, build_program, tmp_path, long_mode, np, seed
     count = 2000 if long_mode else 200
     env = ON | {"STRETTO_STATS": f"json:{report}"}
     _run(mpi, run_mpi, build_program, np, "random", seed, count, env=env, timeout=600 if long_mode else 60)
-    assert _by_schedule(report) > count / 2
+    assert calls_by_schedule(report) > count / 2
 
 
 BETWEEN = [pytest.param(3, 2, id="2+1"), pytest.param(5, 2, id="2+2+1"), pytest.param(8, 3, id="3+3+2")]
@@ -51,7 +45,7 @@ def test_random_calls_between_nodes(mpi, run_mpi, build_program, on_nodes, tmp_p
     env = ON | {"STRETTO_STATS": f"json:{report}"}
     what = ("random", np, count)
     job = _run(mpi, run_mpi, build_program, np, *what, env=env, source=source, before=[on_nodes(each)], timeout=120)
-    assert _by_schedule(report) > count and job.messages() == [], job.describe()
+    assert calls_by_schedule(report) > count and job.messages() == [], job.describe()
 
 
 @pytest.mark.few
@@ -83,7 +77,22 @@ def test_without_connections_the_mpi_serves_calls_between_nodes(mpi, run_mpi, bu
     env = ON | {"STRETTO_STATS": f"json:{report}", "STRETTO_FAULT": "stream_listen:*:EMFILE", "STRETTO_EXPLAIN": "1"}
     job = _run(mpi, run_mpi, build_program, 3, "random", 3, 60, env=env, before=[on_nodes(2)], preload="faulty")
     assert "the MPI; members cannot connect" in job.stderr, job.describe()
-    assert _by_schedule(report) < 60
+    assert calls_by_schedule(report) < 60
+
+
+def _without_slots(report):
+    """How many calls of all ranks found no payload slots free."""
+    return sum(rank["calls_without_slots"] for rank in json.loads(report.read_text())["per_rank"])
+
+
+@pytest.mark.one_mpi("mpich")
+@pytest.mark.parametrize("np", [2, 3, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("what", ["nonblocking", "persistent"])
+def test_many_long_calls_under_way_all_have_slots(mpi, run_mpi, build_program, tmp_path, what, np):
+    report = tmp_path / "stats.json"
+    env = ON | {"STRETTO_STATS": f"json:{report}"}
+    _run(mpi, run_mpi, build_program, np, what, 12, source="many_under_way.c", env=env)
+    assert calls_by_schedule(report) == 12 * (1 + 3) and _without_slots(report) == 0
 
 
 AUTO = {"STRETTO_NONBLOCKING": "auto"}
@@ -96,7 +105,7 @@ def test_auto_serves_what_was_measured_to_be_faster(mpi, run_mpi, build_program,
     report = tmp_path / "stats.json"
     env = AUTO | {"STRETTO_STATS": f"json:{report}", "STRETTO_EXPLAIN": "1"}
     job = _run(mpi, run_mpi, build_program, np, "random", seed, 200, env=env)
-    served, explained = _by_schedule(report), f"calls with requests on communicator 0 of {np} ranks" in job.stderr
+    served, explained = calls_by_schedule(report), f"calls with requests on communicator 0 of {np} ranks" in job.stderr
     assert served > 60 and explained if mpi.kind == "mpich" else served == 0 and not explained, job.describe()
 
 
@@ -128,7 +137,7 @@ def test_persistent_requests_start_in_any_order(mpi, run_mpi, build_program, tmp
     job = _run(mpi, run_mpi, build_program, np, *what, env=env, source="persistent.c", timeout=600 if long_mode else 60)
     if not job.results()[0]["persistent"]:
         pytest.skip(f"{mpi.title} has no persistent collectives")
-    assert _by_schedule(report) > count / 2
+    assert calls_by_schedule(report) > count / 2
 
 
 @pytest.mark.parametrize("what", ["freed", "errors"])
@@ -154,4 +163,4 @@ def test_off_on_one_rank_is_off_on_all(mpi, run_mpi, build_program, tmp_path, ot
     env = ON | {"STRETTO_STATS": f"json:{report}"}
     _run(mpi, run_mpi, build_program, 3, "random", 5, 60, env=env, before=[script])
     if other == "off":
-        assert _by_schedule(report) == 0
+        assert calls_by_schedule(report) == 0

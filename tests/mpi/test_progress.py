@@ -80,6 +80,7 @@ def test_progress_in_every_way_of_waiting(mpi, run_mpi, build_program, wait):
     _owed(mpi, run_mpi, build_program, 2, "send", 16 << 20, 3, env={"STRETTO_WAIT": wait})
 
 
+@pytest.mark.alone
 def test_one_sided_calls_are_served_as_fast_as_by_the_hosts_own_barrier(mpi, run_mpi, build_program):
     program = build_program(mpi, "windows_served.c")
     env, extra = _surroundings(mpi)

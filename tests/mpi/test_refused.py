@@ -67,3 +67,13 @@ def test_who_waits_is_told(mpi, run_mpi, build_program):
     assert re.search(r"watchdog: rank 1: its call after that, MPI_Bcast, was refused there: invalid root", text), (
         job.describe()
     )
+
+
+@pytest.mark.every
+@pytest.mark.parametrize(("np", "check"), [(2, 1), (3, 2)])
+def test_aliased_buffers_are_refused_where_the_mpi_refuses_them(mpi, run_mpi, build_program, np, check):
+    """A refused call has begun on no rank, so later calls are right."""
+    program = build_program(mpi, "aliased.c")
+    ours = run_mpi(mpi, np, [program], env={"STRETTO_CHECK": str(check)})
+    plain = run_mpi(mpi, np, [program], preload=False).ok()
+    assert sorted(map(str, ours.ok().results())) == sorted(map(str, plain.results())), ours.describe()

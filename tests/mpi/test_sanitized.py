@@ -44,6 +44,26 @@ def test_run_puts_the_runtime_first(mpi, build_program, kind):
     assert [r["bcast"] for r in served] == ["cico"] * len(served) and served, done
 
 
+def test_env_prints_an_order_that_works(mpi, build_program):
+    program = build_program(mpi, "options_check.c", "options_check_address", ["-fsanitize=address"])
+    (runtime,) = linkage.sanitizer_runtimes(program)
+    library = harness.library(mpi.abi)
+
+    def run(preload: object) -> subprocess.CompletedProcess[str]:
+        line = mpi.command(2, [str(program), "1", "20000"], {"LD_PRELOAD": str(preload), "STRETTO_AGREE": "first"})
+        env = harness.clean_environment() | mpi.environment() | QUIET
+        return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, env=env)
+
+    bare = run(library)
+    assert bare.returncode != 0 and "ASan runtime does not come first" in bare.stderr, bare
+    shown = stretto("env", *launcher_of(mpi), "--", program, 1)
+    (line,) = [line for line in shown.stdout.splitlines() if "mpiexec" in line and "LD_PRELOAD" in line]
+    assert line.endswith(f"-n 8 {program} 1") and "\nexport LD_PRELOAD" not in shown.stdout, shown.stdout
+    (value,) = {word.removeprefix("LD_PRELOAD=") for word in shlex.split(line) if runtime in word}
+    assert value.startswith(f"{runtime}:") and value.endswith(str(library)), shown.stdout
+    assert run(value).returncode == 0 and '"bcast": "cico"' in run(value).stdout
+
+
 def test_a_runtime_in_the_program_needs_nothing(mpi, run_mpi, build_program):
     program = build_program(
         mpi, "options_check.c", "options_check_static_asan", ["-fsanitize=address", "-static-libasan"]

@@ -31,8 +31,9 @@ def cluster() -> Iterator[dict[str, str]]:
         pytest.skip("Slurm is not installed, or this user may not start it")
     with tempfile.TemporaryDirectory(prefix="slurm-test-") as folder:  # its path is short enough for a socket's
         try:
-            with slurm.running(Path(folder), slurm.this_machine(), slurm.control()) as one:
-                yield one.variables
+            files = slurm.control() | slurm.plugin(Path(folder))
+            with slurm.running(Path(folder), slurm.this_machine(), files) as one:
+                yield one.variables | {"plugin": "yes"} if "plugstack.conf" in files else one.variables
         except TimeoutError as error:
             pytest.skip(f"Slurm does not start here: {error}")
 
@@ -137,3 +138,69 @@ def test_a_dead_rank_is_told_and_nothing_else(mpi, cluster, build_program):
     job = _run(mpi, cluster, 3, [build_program(mpi, "crash_end.c"), "kill", 1])
     assert job.returncode != 0 and "has ended after" in job.stderr, job.describe()
     assert not re.search("inet_pton|Fatal error", job.output), job.describe()
+
+
+# ---- srun --stretto ----
+
+
+def _with_plugin(mpi, cluster, folder, option, *argv, more=()):
+    """A job that only srun's option gives the library."""
+    if "plugin" not in cluster:
+        pytest.skip("Slurm's headers are not installed (Debian: libslurm-dev)")
+    line = ["srun", mpi.srun_option, "-n", "3", "-O", "--quiet", option, *more, *map(str, argv)]
+    env = {k: v for k, v in _environment(mpi, cluster).items() if k != "LD_PRELOAD"}
+    done = subprocess.run(line, env=env, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return harness.Job(line, done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("export", ["ALL", "HOME,PATH"])  # Open MPI 5 needs HOME
+def test_the_option_preloads_the_library_into_the_ranks(mpi, cluster, build_program, tmp_path, export):
+    words = [build_program(mpi, "some_ranks.c")]
+    job = _with_plugin(mpi, cluster, tmp_path, "--stretto", *words, more=[f"--export={export}"]).ok()
+    assert job.results() and all(r["size"] == 3 and r["path"] != "none" for r in job.results()), job.describe()
+    assert not list(tmp_path.glob("stretto-*"))
+
+
+@pytest.mark.one_mpi
+def test_the_option_prints_statistics(mpi, cluster, build_program, tmp_path):
+    job = _with_plugin(mpi, cluster, tmp_path, "--stretto=stats", build_program(mpi, "some_ranks.c")).ok()
+    assert "stretto statistics, sums over all ranks" in job.stderr, job.describe()
+
+
+@pytest.mark.one_mpi
+def test_the_option_writes_a_report(mpi, cluster, build_program, tmp_path):
+    job = _with_plugin(mpi, cluster, tmp_path, "--stretto=report", build_program(mpi, "some_ranks.c")).ok()
+    (report,) = tmp_path.glob("stretto-*")
+    assert re.fullmatch(r"stretto-\d+\.\d+\.html", report.name) and "collectives" in report.read_text(), job.describe()
+
+
+@pytest.mark.one_mpi
+def test_a_report_of_a_job_that_ends_badly(mpi, cluster, build_program, tmp_path):
+    words = [build_program(mpi, "stopped.c"), "kill", tmp_path / "ready"]
+    job = _with_plugin(mpi, cluster, tmp_path, "--stretto=report", *words, more=["--kill-on-bad-exit=1"])
+    assert job.returncode != 0
+    (report,) = tmp_path.glob("stretto-*.html")
+    text = report.read_text()
+    assert "Cut short after" in text and re.search(r"had waited .* for rank 2", text), job.describe()
+
+
+@pytest.mark.one_mpi
+def test_a_wrong_word_and_a_program_without_mpi(mpi, cluster, tmp_path):
+    job = _with_plugin(mpi, cluster, tmp_path, "--stretto=loud", "true")
+    assert job.returncode != 0 and "expected --stretto, --stretto=stats or --stretto=report" in job.stderr
+    assert _with_plugin(mpi, cluster, tmp_path, "--stretto", "true").returncode == 0
+
+
+def test_a_cancelled_job_leaves_its_statistics(mpi, cluster, build_program, tmp_path):
+    """The library alone is preloaded, and scancel ends the ranks."""
+    file, ready = tmp_path / "stats.json", tmp_path / "ready"
+    line = _line(mpi, 3, [build_program(mpi, "stopped.c"), "hang", ready])
+    env = _environment(mpi, cluster) | {"STRETTO_STATS": f"json:{file}"}
+    with subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as srun:
+        try:
+            _until(ready.exists, "the job does not begin")
+        finally:
+            subprocess.run(["scancel", "--user=root"], env=env, check=True, timeout=30)
+        assert srun.wait(timeout=60) != 0
+    _until(file.exists, "no statistics", 20)
+    assert [call["late"] for call in json.loads(file.read_text())["cut_short"]["open"]] == [[2]]

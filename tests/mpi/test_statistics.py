@@ -100,3 +100,18 @@ def test_sizes_of_every_collective(mpi, run_mpi, build_program, tmp_path):
             for op in rank["sizes"]
         }
         assert {op: sum(calls for _, calls, _ in sizes) for op, sizes in rank["sizes"].items()} == counted
+
+
+@pytest.mark.every
+def test_calls_that_are_no_collectives_have_their_time(mpi, run_mpi, build_program, tmp_path):
+    """What the MPI calls itself, as messages of its windows and files, is not counted again."""
+    program, file = build_program(mpi, "other_calls.c"), tmp_path / "stats.json"
+    run_mpi(mpi, 3, [program, tmp_path / "written"], env={"STRETTO_STATS": f"json:{file}"}).ok()
+    ranks = json.loads(file.read_text())["per_rank"]
+    for rank in ranks:
+        calls = {kind: counts["calls"] for kind, counts in rank["other_calls"].items()}
+        # Of the window: allocate, fence, put, fence, free. Of the file: open, write, close.
+        assert calls == {"messages": 9, "one_sided": 5, "files": 3, "communicators": 1}, rank["rank"]
+    assert all(rank["other_calls"]["messages"]["ns"] > 150e6 for rank in ranks[1:])
+    share = figures.mean([figures.share_of(rank) for rank in ranks])
+    assert share.others["messages"] > 0.1 and 0 < share.rest < share.outside

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 OURS = {"inline", "cico"}
@@ -30,6 +32,14 @@ def test_the_same_with_few_slots(mpi, run_mpi, build_program, slots):
 
 def test_many_threads_with_communicators_of_their_own(mpi, run_mpi, build_program):
     _result(mpi, run_mpi, 2, [build_program(mpi, "thread_many.c"), 4, 100], timeout=120)
+
+
+@pytest.mark.one_mpi("mpich")
+def test_more_threads_than_long_lanes_have_slots(mpi, run_mpi, build_program, tmp_path):
+    report = tmp_path / "stats.json"
+    env = {"STRETTO_STATS": f"json:{report}"}
+    _result(mpi, run_mpi, 2, [build_program(mpi, "thread_many.c"), 28, 12], env=env, timeout=120)
+    assert all(rank["calls_without_slots"] == 0 for rank in json.loads(report.read_text())["per_rank"])
 
 
 @pytest.mark.only(abi="openmpi")

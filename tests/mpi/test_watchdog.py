@@ -29,9 +29,10 @@ def test_a_late_rank_is_named(mpi, run_mpi, build_program):
         r"waiting: 0, 1; missing: 2; through: none",
         text,
     ), job.describe()
-    assert re.search(r"rank 2 \(process \d+, alive\): its last call here is number 1, MPI_Barrier, ended", text), (
-        job.describe()
-    )
+    assert re.search(
+        r"rank 2 \(process \d+, alive\) is in the program since it came back from MPI_Barrier, call 1 here, at \S+",
+        text,
+    ), job.describe()
 
 
 @pytest.mark.one_mpi
@@ -65,6 +66,22 @@ def test_a_time_limit_ends_the_job(mpi, run_mpi, build_program, served, said):
     ), job.describe()
 
 
+@pytest.mark.every
+@pytest.mark.parametrize("served", ["auto", "mpi"])
+def test_a_rank_that_computes_for_ever(mpi, run_mpi, build_program, served):
+    """It has come back from the MPI's Barrier, in which the members agreed. The job ends with our messages alone."""
+    options = {"STRETTO_TIMEOUT": "2", "STRETTO_AGREE": "", "STRETTO_BCAST": served}
+    job = _run(mpi, run_mpi, build_program, "computes", env=options)
+    text = "\n".join(job.messages())
+    assert job.returncode != 0, job.describe()
+    states = set(re.findall(r"rank 2 (?:of the job )?\(process \d+, alive\) (.*)", text))
+    assert len(states) == 1, job.describe()
+    assert re.match("is in the program since it came back from MPI_Barrier, which the MPI serves, at ", *states)
+    assert "STRETTO_TIMEOUT: MPI_Bcast has not ended" in text, job.describe()
+    assert not re.search("agreement|has called no", text), job.describe()
+    assert not re.search(r"Signal: |\[ 0\]|libc\.so", job.output), job.describe()
+
+
 @pytest.mark.one_mpi
 def test_ranks_that_wait_on_different_communicators(mpi, run_mpi, build_program):
     job = _run(mpi, run_mpi, build_program, "elsewhere", env=WATCH)
@@ -72,8 +89,12 @@ def test_ranks_that_wait_on_different_communicators(mpi, run_mpi, build_program)
     text = "\n".join(job.messages())
     assert re.search(r"waiting: 0, 1; missing: 2; through: none", text), job.describe()
     assert re.search(
-        r"rank 2, latest first: MPI_Barrier 2 on another communicator \(open, at \S+\); MPI_Barrier 1", text
+        r"rank 2 \(process \d+, alive\) has not come back from MPI_Barrier, call 2 on another communicator, at \S+",
+        text,
     ), job.describe()
+    assert re.search(r"rank 2, latest first: MPI_Barrier 2 on another communicator \(open\); MPI_Barrier 1", text), (
+        job.describe()
+    )
     assert re.search(r"waiting: 2; missing: 0, 1; through: none", text), job.describe()
 
 
@@ -124,5 +145,20 @@ def test_a_rank_that_finalizes_early(mpi, run_mpi, build_program):
     for rank in (0, 1):
         assert re.search(
             rf"rank 2 \(process \d+\) has called MPI_Finalize after 1 calls there; rank {rank} waits for it in call 2",
+            text,
+        ), job.describe()
+
+
+@pytest.mark.one_mpi
+def test_a_rank_that_died_is_named_in_a_call_that_has_not_returned_early(
+    mpi, run_mpi, build_program, keeps_the_job, on_nodes
+):
+    line = [on_nodes(1), keeps_the_job, build_program(mpi, "wrong_program.c"), "lost"]
+    job = run_mpi(mpi, 3, line, env={"STRETTO_OVERLAP": "65536"}, ranks_may_stay=True)
+    text = "\n".join(job.messages())
+    for rank in (0, 1):
+        assert re.search(
+            r"communicator of 3 ranks: rank 2 on \S+ has died, or the connection to it is gone; "
+            rf"rank {rank} of the job waits for others in MPI_Alltoall",
             text,
         ), job.describe()

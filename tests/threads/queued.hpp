@@ -42,6 +42,7 @@ struct Queued {
   std::vector<int> everybody_;
   engine::Scheduler scheduler;
   engine::CallQueue queue;
+  engine::Comm* near = nullptr;  // the scheduler's, of the members that share memory
 
   void open(engine::Process& process, Group& group, int rank) {
     const transport::Transport nowhere = {
@@ -65,16 +66,17 @@ struct Queued {
 
  private:
   void open(engine::Process& process, int rank, int ranks, const topo::Placement& placement,
-            const transport::Transport& elsewhere, int nodes, Group& near, const int* near_ranks) {
+            const transport::Transport& elsewhere, int nodes, Group& group, const int* near_ranks) {
     select::Selector selector;
     ASSERT_TRUE(selector.start({.ranks = ranks, .nodes = nodes, .forced = kNativeCollectives}, kNoRules));
     selector.connect(nodes > 1);
     ASSERT_TRUE(scheduler.open(rank, placement, {}, elsewhere, engine::schedule_policy(process), std::move(selector)));
     scheduler.stay_apart();
-    if (near.size() < 2) return;
-    engine::Comm* const comm = make_comm(process, near, near.rank_of(rank), nullptr, 0);
-    ASSERT_NE(comm, nullptr);
-    scheduler.join(comm, near_ranks);
+    if (group.size() < 2) return;
+    engine::process_want_lanes_apart(process);
+    near = make_comm(process, group, group.rank_of(rank), nullptr, 0);
+    ASSERT_NE(near, nullptr);
+    scheduler.join(near, near_ranks);
   }
 };
 

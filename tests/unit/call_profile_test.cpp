@@ -12,10 +12,7 @@ namespace {
 
 using namespace observe;
 
-struct Destroy {
-  void operator()(CallProfile* profile) const { CallProfile::destroy(profile); }
-};
-using Profile = std::unique_ptr<CallProfile, Destroy>;
+using Profile = std::unique_ptr<CallProfile>;
 
 constexpr std::uint64_t kMembers = 4711, kPlace = 0x401000;
 
@@ -28,7 +25,7 @@ ProfiledCall call_of(Collective collective, std::uint32_t number, std::uint64_t 
 struct Job {
   explicit Job(unsigned ranks) {
     for (unsigned r = 0; r < ranks; ++r) {
-      of.emplace_back(CallProfile::create(1'000'000));
+      of.push_back(std::make_unique<CallProfile>(1'000'000));
       EXPECT_EQ(of[r]->add_communicator(kMembers, ranks, r), 0);
     }
   }
@@ -151,7 +148,7 @@ TEST(CallProfile, ProcessesKeepTheSameCalls) {
 }
 
 TEST(CallProfile, PlacesAreKeptApart) {
-  const Profile profile(CallProfile::create(0));
+  const Profile profile = std::make_unique<CallProfile>(0);
   for (std::uint64_t n = 0; n < 1000; ++n) {
     ProfiledCall call = call_of(Collective::bcast, 0, n, 5);
     call.communicator = -1;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mpi/python_line.hpp"
+#include "observe/python_stack.hpp"
 
 namespace stretto {
 namespace {
@@ -88,14 +89,14 @@ struct Bytes {
   }
 };
 
-int line_of(mpi::LineTableKind kind, std::vector<unsigned char> table, std::uint64_t offset) {
+int line_of(observe::LineTableKind kind, std::vector<unsigned char> table, std::uint64_t offset) {
   Bytes bytes{std::move(table)};
-  return mpi::python_line_of(kind, {&bytes, Bytes::next}, offset, 10);
+  return observe::python_line_of(kind, {&bytes, Bytes::next}, offset, 10);
 }
 
 TEST(PythonLine, OfIncrements) {  // 3.9
   const std::vector<unsigned char> table = {0, 1, 8, 1, 10, 255};
-  constexpr auto kind = mpi::LineTableKind::increments;
+  constexpr auto kind = observe::LineTableKind::increments;
   EXPECT_EQ(line_of(kind, table, 0), 11);
   EXPECT_EQ(line_of(kind, table, 7), 11);
   EXPECT_EQ(line_of(kind, table, 8), 12);
@@ -104,7 +105,7 @@ TEST(PythonLine, OfIncrements) {  // 3.9
 
 TEST(PythonLine, OfRanges) {  // 3.10
   const std::vector<unsigned char> table = {4, 1, 2, 128, 6, 2};
-  constexpr auto kind = mpi::LineTableKind::ranges;
+  constexpr auto kind = observe::LineTableKind::ranges;
   EXPECT_EQ(line_of(kind, table, 2), 11);
   EXPECT_EQ(line_of(kind, table, 4), 0) << "no line";
   EXPECT_EQ(line_of(kind, table, 6), 13);
@@ -116,7 +117,7 @@ TEST(PythonLine, OfRanges) {  // 3.10
 TEST(PythonLine, OfLocations) {
   const std::vector<unsigned char> table = {0x80 | 1, 0x12, 0x80 | 11 << 3 | 1, 4,        9,    0x80 | 14 << 3, 5, 0,
                                             1,        1,    0x80 | 13 << 3,     0x40 | 8, 0x01, 0x80 | 15 << 3};
-  constexpr auto kind = mpi::LineTableKind::locations;
+  constexpr auto kind = observe::LineTableKind::locations;
   EXPECT_EQ(line_of(kind, table, 3), 10);
   EXPECT_EQ(line_of(kind, table, 4), 11);
   EXPECT_EQ(line_of(kind, table, 8), 9);
@@ -130,7 +131,8 @@ TEST(PythonLine, AnyBytesAreReadToTheirEndAtMost) {
   for (int i = 0; i < 20'000; ++i) {
     std::vector<unsigned char> table(random() % 40);
     for (unsigned char& byte : table) byte = static_cast<unsigned char>(random());
-    for (const auto kind : {mpi::LineTableKind::increments, mpi::LineTableKind::ranges, mpi::LineTableKind::locations})
+    for (const auto kind :
+         {observe::LineTableKind::increments, observe::LineTableKind::ranges, observe::LineTableKind::locations})
       (void)line_of(kind, table, random() % 200);
   }
 }

@@ -78,10 +78,11 @@ TEST(Deferred, WhatAThreadWaitsFor) {
   writer.waits(DeferredWait::system_call, 500);
   EXPECT_EQ(all_of(*notes)[0].wait, DeferredWait::system_call);
   writer.touched(600, 1);
-  EXPECT_EQ(all_of(*notes)[0].wait, DeferredWait::touch);
+  EXPECT_EQ(all_of(*notes)[0].wait, DeferredWait::system_call) << "which touches the page";
   EXPECT_EQ(all_of(*notes)[0].waits_for, 1);
-  writer.touched(0, -1);
   writer.waits_no_more();
+  EXPECT_EQ(all_of(*notes)[0].wait, DeferredWait::touch);
+  writer.touched(0, -1);
   EXPECT_EQ(all_of(*notes)[0].wait, DeferredWait::function);
   EXPECT_EQ(all_of(*notes)[0].waits_for, DeferredCall::kOthers);
 }

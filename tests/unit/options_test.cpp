@@ -112,12 +112,12 @@ TEST(SingleCopy, BeginsEarlierWithMoreRanks) {
 TEST(Slots, FillTheL2UnlessTheyAreGivenOrTheSegmentIsTooShort) {
   engine::Settings settings;
   const unsigned free = engine::slots_of(settings);
-  EXPECT_GE(free * settings.slot_bytes, std::clamp(sys::l2_bytes(), kTuning.lane_least, kTuning.lane_most));
+  EXPECT_GE(free * settings.slot_bytes, std::clamp(2 * sys::l2_bytes(), kTuning.lane_least, kTuning.lane_most));
   EXPECT_LE(free * settings.slot_bytes, kTuning.lane_most);
   settings.slot_bytes /= 2;
   EXPECT_EQ(engine::slots_of(settings), 2 * free);
   settings.segment_bytes = 16 << 20;
-  EXPECT_LE(engine::slots_of(settings) * settings.slot_bytes * shm::Lanes::kLanes, settings.segment_bytes / 4);
+  EXPECT_LE(shm::Lanes::area_bytes(engine::slots_of(settings), settings.slot_bytes), settings.segment_bytes / 2);
   settings.slot_bytes = 4 << 20;
   EXPECT_EQ(engine::slots_of(settings), 8u);
   settings.slots = 3;

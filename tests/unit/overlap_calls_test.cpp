@@ -3,11 +3,22 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/times.h>
 #include <sys/uio.h>
 
+#include <csignal>
+#include <cstdio>
+
+#include "overlap/call_table.hpp"
 #include "overlap/calls.hpp"
 #include "unit/overlap_support.hpp"
 
@@ -265,6 +276,116 @@ TEST(OverlapCalls, OthersCompleteEverything) {
       EXPECT_TRUE(all_are(buffer, kBytes, 'R'));
     });
 }
+
+TEST(OverlapCalls, CallsOfEveryDayCompleteNothing) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "its sigaction blocks all signals for a moment, the guard's too";
+#endif
+  on_pending([](Pending& pending, char* buffer) {
+    struct stat about{};
+    rusage usage{};
+    tms times_now{};
+    timeval soon{0, 100};
+    const timespec moment{0, 1000};
+    const itimerval never{};
+    sigset_t mask;
+    unsigned char there = 0;
+    int waiting = 0, done = 0;
+    char folder[1024];
+    struct sigaction ignore{};
+    ignore.sa_handler = SIG_IGN;
+    ASSERT_EQ(sys::calls_on(), 0);
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    done += stat("/dev/null", &about) == 0 && fstatat(AT_FDCWD, "/", &about, 0) == 0;
+    done += getrusage(RUSAGE_SELF, &usage) == 0 && times(&times_now) != -1 && clock() != -1;
+    done += fcntl(null, F_GETFL) != -1 && (ioctl(null, FIONREAD, &waiting) == 0 || errno == ENOTTY);
+    done += select(0, nullptr, nullptr, nullptr, &soon) == 0 && ppoll(nullptr, 0, &moment, nullptr) == 0;
+    done += sigprocmask(SIG_BLOCK, nullptr, &mask) == 0 && sigaction(SIGUSR2, &ignore, nullptr) == 0;
+    done += getcwd(folder, sizeof folder) != nullptr && setitimer(ITIMER_REAL, &never, nullptr) == 0;
+    done += waitpid(-1, nullptr, WNOHANG) == -1 && mincore(buffer, kPage, &there) == 0 && close(null) == 0;
+    if (FILE* const file = fopen("/dev/null", "w")) done += fprintf(file, "x") == 1 && fclose(file) == 0;
+    sys::calls_off();
+    EXPECT_EQ(done, 8);
+    EXPECT_EQ(pending.waits + pending.completions, 0);
+    EXPECT_EQ(pending.guard.away_bytes(pending.cover), kBytes);
+  });
+}
+
+TEST(OverlapCalls, ANameIsWaitedForUpToItsEnd) {
+  on_pending([](Pending& pending, char* buffer) {
+    char* const landing = pending.guard.landing(pending.cover);
+    std::memcpy(landing + 2 * kPage - 4, "/dev/null", 10);
+    std::memcpy(landing + 6 * kPage - 10, "/dev/null", 10);
+    ASSERT_EQ(sys::calls_on(), 0);
+    const int first = open(buffer + 2 * kPage - 4, O_RDONLY), second = open(buffer + 6 * kPage - 10, O_RDONLY);
+    sys::calls_off();
+    EXPECT_TRUE(first >= 0 && second >= 0);
+    EXPECT_EQ(pending.completions, 0);
+    EXPECT_EQ(pending.guard.away_bytes(pending.cover), kBytes - 3 * kPage);
+    close(first);
+    close(second);
+  });
+}
+
+TEST(OverlapCalls, AdviceThatNeedsPagesWaitsForThem) {
+  constexpr int kPopulateRead = 22, kPopulateWrite = 23;  // Linux 5.14
+  on_pending([](Pending& pending, char* buffer) {
+    ASSERT_EQ(sys::calls_on(), 0);
+    const int read = madvise(buffer, 4 * kPage, kPopulateRead), first = errno;
+    const int write = madvise(buffer + 8 * kPage, 4 * kPage, kPopulateWrite), second = errno;
+    sys::calls_off();
+    EXPECT_TRUE(read == 0 || first == EINVAL) << first;
+    EXPECT_TRUE(write == 0 || second == EINVAL) << second;
+    EXPECT_TRUE(all_are(buffer, 4 * kPage, 'R') && all_are(buffer + 8 * kPage, 4 * kPage, 'R'));
+    EXPECT_EQ(pending.completions, 0);
+    EXPECT_EQ(pending.waits, 2);
+  });
+}
+
+bool is_blocked(int signal) {
+  sigset_t mask;
+  return sigprocmask(SIG_BLOCK, nullptr, &mask) == 0 && sigismember(&mask, signal) == 1;
+}
+
+// A handler is added in a program whose other threads could run it. Its calls would not be caught.
+TEST(OverlapCalls, MasksAndHandlersAreAsTheProgramWants) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "its sigaction blocks all signals for a moment, the guard's too";
+#endif
+  for (const bool blocks_ours : {false, true})
+    on_pending([blocks_ours](Pending& pending, char*) {
+      sigset_t some;
+      sigemptyset(&some);
+      sigaddset(&some, SIGUSR1);
+      if (blocks_ours) sigaddset(&some, SIGSYS);
+      ASSERT_EQ(sys::calls_on(), 0);
+      EXPECT_EQ(sigprocmask(SIG_BLOCK, &some, nullptr), 0);
+      EXPECT_TRUE(is_blocked(SIGUSR1));
+      const int completions = pending.completions;
+      EXPECT_EQ(sigprocmask(SIG_UNBLOCK, &some, nullptr), 0);
+      sys::calls_off();
+      EXPECT_FALSE(is_blocked(SIGUSR1));
+      EXPECT_EQ(completions, blocks_ours ? 1 : 0);
+    });
+  for (const bool beside_threads : {false, true})
+    on_pending([beside_threads](Pending& pending, char*) {
+      pending.callbacks.beside_threads = beside_threads;
+      ASSERT_EQ(sys::calls_on(), 0);
+      const bool set = signal(SIGUSR1, [](int) {}) == SIG_DFL;
+      sys::calls_off();
+      EXPECT_TRUE(set && signal(SIGUSR1, SIG_DFL) != SIG_DFL);
+      EXPECT_EQ(pending.completions, beside_threads ? 1 : 0);
+    });
+}
+
+#if defined(__x86_64__)
+TEST(OverlapCalls, EveryCallOfTheKernelIsInTheTable) {
+  constexpr long kLastOld = 336, kFirstNew = 424, kLastNew = 470;  // Linux 6.19
+  for (long number = 0; number <= kLastNew; ++number)
+    EXPECT_EQ(find_call(number) != nullptr, number <= kLastOld || number >= kFirstNew) << number;
+  EXPECT_EQ(find_call(-1), nullptr);
+}
+#endif
 
 // From now on this process may not copy memory of processes.
 bool forbid_copies() {

@@ -315,19 +315,44 @@ TEST_P(OverlapGuard, LockedAndReadOnlyPagesGetTheirData) {
 }
 
 // More pieces than a cover follows. It says so, and no thread hangs.
+// What lies between ranges is never away, nor written.
+TEST_P(OverlapGuard, RangesOfABufferAreGuardedAndTheRestIsNot) {
+  run([](Guard& guard, Driver& driver) {
+    const Mapped buffer(kBytes, 7);
+    constexpr std::size_t kStep = 4;
+    sys::Pages ranges[Guard::kMostRanges + 1] = {};
+    for (std::size_t i = 0; i < kPages / kStep; ++i) ranges[i] = {buffer.at() + (i * kStep + 1) * kPage, 2 * kPage};
+    int cover = -1;
+    ASSERT_EQ(guard.cover(ranges, kPages / kStep, &cover), Refusal::none);
+    EXPECT_EQ(guard.away_bytes(cover), kBytes / 2);
+    for (std::size_t i = 0; i < kPages; ++i) {
+      const bool away = i % kStep == 1 || i % kStep == 2;
+      EXPECT_EQ(guard.away(reinterpret_cast<std::uintptr_t>(buffer.at()) + i * kPage, 1), away) << i;
+      if (!away) std::memset(buffer.at() + i * kPage, 8, kPage);
+    }
+    std::memset(guard.landing(cover), 9, (kPages - 2) * kPage);
+    EXPECT_EQ(driver.publish(cover, 0, kBytes / 2), 0);
+    EXPECT_EQ(driver.release(cover), 0);
+    for (std::size_t i = 0; i < kPages; ++i)
+      EXPECT_TRUE(all_are(buffer.at() + i * kPage, kPage, i % kStep == 1 || i % kStep == 2 ? 9 : 8)) << i;
+    EXPECT_EQ(guard.cover(ranges, Guard::kMostRanges + 1, &cover), Refusal::gaps);
+  });
+}
+
 TEST_P(OverlapGuard, TooManyPiecesAreTold) {
   run([](Guard& guard, Driver& driver) {
-    const Mapped buffer(kBytes, 7), place(kBytes);
+    constexpr std::size_t kMany = 4 * kPages;
+    const Mapped buffer(kMany * kPage, 7), place(kMany * kPage);
     const int cover = cover_of(guard, buffer.pages());
-    for (std::size_t i = 1; i < kPages; i += 2)
+    for (std::size_t i = 1; i < kMany; i += 2)
       EXPECT_NE(mremap(buffer.at() + i * kPage, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, place.at() + i * kPage),
                 MAP_FAILED);
     ASSERT_TRUE(driver.told(Told::Kind::lost));
-    receive(guard, cover);
+    std::memset(guard.landing(cover), 9, kMany * kPage);
     EXPECT_EQ(driver.release(cover), 0);
-    for (std::size_t i = 0; i < kPages; ++i) {
+    for (std::size_t i = 0; i < kMany; ++i) {
       const char* const at = (i % 2 != 0 ? place : buffer).at() + i * kPage;
-      EXPECT_TRUE(all_are(at, kPage, 0) || has_received(at, 1, i)) << i;
+      EXPECT_TRUE(all_are(at, kPage, 0) || all_are(at, kPage, 9)) << i;
     }
   });
 }

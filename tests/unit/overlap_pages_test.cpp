@@ -69,6 +69,28 @@ struct Model {
   }
 };
 
+// Units of which blocks have every byte, and what of each block lies there.
+void expect_guarded(const Case& made, const Layout& layout, const Model& model, std::uint64_t first) {
+  std::vector<std::uint64_t> guarded, told;
+  for (std::uint64_t unit = first; unit < first + layout.units(); ++unit)
+    if (model.awaited(unit) == made.unit) guarded.push_back(unit - first);
+  for (const UnitRun& run : layout.guarded())
+    for (std::uint64_t k = 0; k < run.count; ++k) told.push_back(run.first + k);
+  EXPECT_EQ(told, guarded);
+  for (const Block& block : made.blocks) {
+    std::uint64_t bytes = 0, begin = 0;
+    for (std::uint64_t k = block.bytes; k-- > 0;) {
+      const std::uint64_t unit = (made.address + block.offset + k) / made.unit;
+      if (!std::binary_search(guarded.begin(), guarded.end(), unit - first)) continue;
+      ++bytes;
+      begin = block.offset + k;
+    }
+    const Block part = layout.guarded_part(block);
+    EXPECT_EQ(part.bytes, bytes);
+    if (bytes != 0) EXPECT_EQ(part.offset, begin);
+  }
+}
+
 void expect_as_model(const Case& made, const Layout& layout) {
   const Model model{made};
   std::vector<std::uint64_t> own;
@@ -95,6 +117,7 @@ void expect_as_model(const Case& made, const Layout& layout) {
     EXPECT_EQ(layout.shared()[i].unit, shared[i].unit);
     EXPECT_EQ(layout.shared()[i].awaited, shared[i].awaited);
   }
+  expect_guarded(made, layout, model, first);
   std::uint64_t edges = 0;
   for (std::size_t i = 0; i < made.blocks.size(); ++i) {
     const BlockPlace& place = layout.places()[i];

@@ -124,7 +124,7 @@ TEST(Wait, DrivesTheHostSeldomAtFirstWhereProcessorsAreShort) {
 TEST(Wait, ServesWindowsAtEveryStep) {
   WaitPolicy policy = policy_for(false);
   policy.poke_every = 30;
-  std::atomic<bool> windows{true};
+  std::atomic<int> windows{1};
   policy.has_windows = &windows;
   Waiter waiter(policy);
   for (std::uint32_t step = 0; step < policy.bare_spins; ++step) waiter.step();
@@ -141,7 +141,7 @@ TEST(Wait, ServesWindowsAtEveryStep) {
 TEST(Wait, NapsWithoutWindowsAndWhereProcessorsAreShort) {
   for (const bool crowded : {false, true}) {
     WaitPolicy policy = policy_for(crowded);
-    std::atomic<bool> windows{crowded};
+    std::atomic<int> windows{crowded ? 1 : 0};
     policy.has_windows = &windows;
     Waiter waiter(policy);
     grow_old(waiter);

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-HANDLES = {"COMMUNICATOR", "DATATYPE", "OPERATION", "INFO", "FILE", "WINDOW", "SESSION", "REQUEST"}
+HANDLES = {"COMMUNICATOR", "DATATYPE", "OPERATION", "INFO", "FILE", "GROUP", "WINDOW", "SESSION", "REQUEST"}
 ELEMENTS = {"POLYXFER_NUM_ELEM_NNI", "POLYXFER_NUM_ELEM", "POLYDTYPE_NUM_ELEM", "POLYDTYPE_NUM_ELEM_NNI"}
 BYTES = {"POLYNUM_BYTES_NNI", "POLYDTYPE_PACK_SIZE", "WINDOW_SIZE", "WIN_ATTACH_SIZE"}
 # C types of scalars, in the int family and in the _c family.
@@ -26,10 +26,15 @@ SCALARS = {
         ("std::int64_t", "std::int64_t"),
     ),
     **dict.fromkeys(
-        {"LOGICAL", "RANK", "RANK_NNI", "TAG", "PARTITION", "THREAD_LEVEL", "ARRAY_LENGTH", "ARRAY_LENGTH_NNI"},
+        {"LOGICAL", "RANK", "RANK_NNI", "TAG", "PARTITION", "THREAD_LEVEL", "ARRAY_LENGTH", "ARRAY_LENGTH_NNI"}
+        | {"ACCESS_MODE", "ASSERT", "COLOR", "COMM_SIZE", "DEGREE", "KEY", "LOCK_TYPE", "NUM_DIMS", "SPLIT_TYPE"}
+        | {"ERROR_CODE", "UPDATE_MODE"},
         ("int", "int"),
     ),
+    "STRING": ("const char*", "const char*"),
 }
+# Arrays of ints in both families.
+INTS = {"DEGREE", "DIMENSION", "INDEX", "LOGICAL", "RANK", "RANK_NNI", "WEIGHT"}
 # What the host writes, or what has the same elements in both families.
 POINTERS = {"WINDOW", "C_BUFFER", "STATUS", "REQUEST", "MESSAGE", "POLYLOCATION", *HANDLES}
 
@@ -73,6 +78,8 @@ def types(data: dict) -> tuple[str, str]:
         return ("const void*",) * 2 if data["constant"] else ("void*",) * 2
     if kind in {"ARGUMENT_COUNT", "ARGUMENT_LIST"}:
         return ("int*" if kind == "ARGUMENT_COUNT" else "char***",) * 2
+    if array and direction == "in" and kind in INTS:
+        return "const int*", "const int*"
     if array and kind in ELEMENTS | {"POLYDISPLACEMENT"}:
         return "const int*", "const std::int64_t*"
     if array and (kind in HANDLES | {"STRING", "PARTITION", "DISPLACEMENT"}):
@@ -83,6 +90,8 @@ def types(data: dict) -> tuple[str, str]:
         return "int*", "std::int64_t*"
     if direction == "out" and kind in {"LOGICAL", "INDEX", "ARRAY_LENGTH"}:
         return "int*", "int*"
+    if data["pointer"] and kind in HANDLES:
+        return ("void*",) * 2
     if direction == "in" and kind in HANDLES:
         return "Handle", "Handle"
     if direction != "in" and kind in POINTERS:
@@ -101,11 +110,15 @@ def in_c(api: dict) -> list[dict]:
     return [p for p in api["parameters"] if "c_parameter" not in p["suppress"].split()]
 
 
+def is_callable(api: dict) -> bool:
+    """Whether C programs can call it."""
+    attributes = api["attributes"]
+    return attributes["c_expressible"] and not attributes["callback"] and attributes["predefined_function"] is None
+
+
 def takes_buffer(api: dict) -> bool:
     """Whether C programs can call it with a buffer."""
-    attributes = api["attributes"]
-    callable_ = attributes["c_expressible"] and not attributes["callback"] and attributes["predefined_function"] is None
-    return callable_ and any(p["kind"] == "BUFFER" for p in in_c(api))
+    return is_callable(api) and any(p["kind"] == "BUFFER" for p in in_c(api))
 
 
 def has_large(api: dict) -> bool:

@@ -9,8 +9,8 @@ from stretto.core.arguments import COLLECTIVES
 # The blocking function of ours that each of them calls.
 SERVED = {f"I{name}": name for name in COLLECTIVES}
 PERSISTENT = {f"{name.capitalize()}_init": name for name in COLLECTIVES}
-# They start or free a persistent request, or free what a request still needs.
-HANDLES = ("Start", "Startall", "Request_free", "Op_free", "Type_free")
+# They start, cancel or free a persistent request, or free what a request still needs.
+HANDLES = ("Start", "Startall", "Cancel", "Request_free", "Op_free", "Type_free")
 WRAPPED = (*SERVED, *PERSISTENT, *HANDLES)
 
 

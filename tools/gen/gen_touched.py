@@ -55,15 +55,6 @@ def forwarded(apis: dict, served: set[str]) -> list[str]:
     return sorted([*(name for name in names if name not in served and not why_not(name)), *STARTING])
 
 
-def may_have_large(name: str, parameters: tuple[Parameter, ...]) -> bool:
-    """Whether the int function can stand in for the _c function where the MPI lacks it.
-
-    Arrays of counts cannot be narrowed: a nonblocking call needs them after it has returned. Programs
-    ask whether the MPI has such a function, so Stretto must not show it.
-    """
-    return name not in STARTING and not any(p.counted for p in parameters)
-
-
 def _collective_of(name: str) -> str | None:
     match = re.fullmatch(f"i?({_COLLECTIVES})", name.lower())
     return match[1] if match else None

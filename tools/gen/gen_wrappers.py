@@ -36,6 +36,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import gen_abis
+import gen_complete
+import gen_notes
 import gen_requests
 import gen_standard
 import gen_touched
@@ -54,11 +56,13 @@ class Row:
     name: str
     hook: bool = False  # not a collective: a function of ours calls the host's
     notice: str = ""  # not a collective: this function of ours is told, then the host's turn
+    around: str = ""  # not a collective: this function of ours calls the host's, which it is given
     forward: bool = False  # not a collective: the call waits for data or by Stretto, then the host's turn
+    extension: bool = False  # no function of the standard: some MPIs have it
 
     @property
     def is_collective(self) -> bool:
-        return not self.hook and not self.notice and not self.forward
+        return not (self.hook or self.notice or self.around or self.forward)
 
 
 # The order of the collectives is that of src/base/collective.hpp.
@@ -90,10 +94,12 @@ MANIFEST = (
     Row("Comm_free", hook=True),
     Row("Comm_disconnect", hook=True),
     Row("Intercomm_merge", notice="worlds_meet"),
-    Row("Win_create", notice="window_made"),
-    Row("Win_allocate", notice="window_made"),
-    Row("Win_allocate_shared", notice="window_made"),
-    Row("Win_create_dynamic", notice="window_made"),
+    Row("Abort", notice="profile_abort"),
+    Row("Win_create", around="making_window"),
+    Row("Win_allocate", around="making_window"),
+    Row("Win_allocate_shared", around="making_window"),
+    Row("Win_create_dynamic", around="making_window"),
+    Row("Win_free", around="freeing_window"),
 )
 
 
@@ -110,6 +116,10 @@ class Function:
         return self.row.name + ("_c" if self.large else "")
 
     @property
+    def symbol(self) -> str:
+        return ("MPIX_" if self.row.extension else "MPI_") + self.name
+
+    @property
     def entry(self) -> str:
         return self.name.lower()
 
@@ -121,6 +131,11 @@ class Function:
     def touches(self) -> list[str]:
         """Statements that wait for the memory that a call touches."""
         return gen_touched.statements(self.row.name, self.parameters, self.large)
+
+    @property
+    def notes(self) -> list[str]:
+        """Statements that say what a call waits for."""
+        return [] if self.row.is_collective or self.row.hook else gen_notes.statements(self.row.name, self.parameters)
 
     @property
     def names(self) -> str:
@@ -135,15 +150,16 @@ def functions(apis: dict) -> list[Function]:
     """Every function of the manifest, then those that only wait and forward, in the families that we export."""
     found = []
     touching = gen_touched.forwarded(apis, {row.name for row in MANIFEST})
-    others = sorted(
-        {*touching, *gen_waiting.WAITING, *gen_waiting.TESTING, *gen_waiting.PROBING, *gen_requests.WRAPPED}
-    )
+    waiting = {*gen_waiting.WAITING, *gen_waiting.TESTING, *gen_waiting.PROBING, *gen_notes.WAITING}
+    others = sorted({*touching, *waiting, *gen_requests.WRAPPED})
     for row in (*MANIFEST, *(Row(name, forward=True) for name in others)):
         api = apis["mpi_" + row.name.lower()]
         all_of_c = parameters(api)
         found.append(Function(row, False, all_of_c))
-        if has_large(api) and (not row.forward or gen_touched.may_have_large(row.name, all_of_c)):
+        if has_large(api):
             found.append(Function(row, True, all_of_c))
+    for name, its_parameters in gen_waiting.EXTENSIONS.items():
+        found.append(Function(Row(name, forward=True, extension=True), False, its_parameters))
     return found
 
 
@@ -155,7 +171,8 @@ BANNER = (
 
 def entries_header(all_functions: list[Function]) -> str:
     """The numbering of host functions."""
-    lines = [BANNER + "#pragma once", '#include "base/collective.hpp"', "", "namespace stretto::mpi {", ""]
+    lines = [BANNER + "#pragma once", '#include "base/collective.hpp"', '#include "observe/other_calls.hpp"', ""]
+    lines += ["namespace stretto::mpi {", ""]
     lines.append("// A host function that a wrapper may forward to.")
     lines.append("enum class Entry : unsigned short {")
     lines += [f"  {f.entry}," for f in all_functions]
@@ -164,10 +181,13 @@ def entries_header(all_functions: list[Function]) -> str:
     lines.append("  const char* name;       // as the user calls it")
     lines.append("  const char* pmpi_name;  // as the host provides it")
     lines.append("  Collective collective;  // count_ for what is no collective of ours")
+    lines.append("  // Not none: with a watchdog or statistics it goes by the slow path of its wrapper (forward.hpp).")
+    lines.append("  observe::OtherKind kind;")
     lines += ["};", "inline constexpr EntryFacts kEntryFacts[kEntries] = {"]
     for f in all_functions:
         collective = f.row.name.lower() if f.row.is_collective else gen_requests.collective(f.row.name) or "count_"
-        lines.append(f'    {{"MPI_{f.name}", "PMPI_{f.name}", Collective::{collective}}},')
+        kind = gen_notes.kind(f.row.name, f.parameters) if f.notes else "none"
+        lines.append(f'    {{"{f.symbol}", "P{f.symbol}", Collective::{collective}, observe::OtherKind::{kind}}},')
     lines += ["};", "", "}  // namespace stretto::mpi", ""]
     return "\n".join(lines)
 
@@ -176,26 +196,41 @@ def host_type(f: Function, large: bool) -> str:
     return f"int (*)({', '.join(p.large if large else p.small for p in f.parameters)})"
 
 
-def touched_function(f: Function) -> list[str]:
-    """The function that waits for the memory that a call touches. It names the parameters that it uses."""
-    if not f.touches:
+def step_function(f: Function, name: str, first: tuple[str, ...], body: list[str]) -> list[str]:
+    """A function that gets a call's arguments. It names the parameters that it uses."""
+    if not body:
         return []
-    used = set(re.findall(r"\w+", " ".join(f.touches)))
+    used = set(re.findall(r"\w+", " ".join(body)))
     types = [(p.large if f.large else p.small, p.name if p.name in used else "") for p in f.parameters]
-    declarations = ", ".join(f"{kind} {name}".strip() for kind, name in types)
-    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] void {f.entry}_touched({declarations}) {{"]
-    return [*out, *(f"  {line}" for line in f.touches), "}", "}  // namespace"]
+    declarations = ", ".join([*first, *(f"{kind} {name}".strip() for kind, name in types)])
+    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] void {f.entry}_{name}({declarations}) {{"]
+    return [*out, *(f"  {line}" for line in body), "}", "}  // namespace"]
+
+
+def touched_function(f: Function) -> list[str]:
+    """The function that waits for the memory that a call touches."""
+    return step_function(f, "touched", (), f.touches)
+
+
+def note_function(f: Function) -> list[str]:
+    """The function that says what a call waits for."""
+    return step_function(f, "note", ("Noted& note",), f.notes)
 
 
 def large_forward(f: Function) -> list[str]:
     """The host's _c function, or its int function where there is none."""
-    small = f.row.name.lower()
-    by_neighbor = small.startswith("neighbor_")
     out = ["namespace {", f"int {f.entry}_host(const void* caller, {f.declarations}) {{"]
     out.append(f"  if (void* const function = host_entry_if_any(Entry::{f.entry}, caller)) [[likely]] {{")
     out.append(f"    return reinterpret_cast<{host_type(f, True)}>(function)({f.names});")
     out += ["  }", "  Narrow narrow(comm);"]
-    arguments = []
+    return [*out, *narrowed_arrays(f, "caller"), "}", "}  // namespace"]
+
+
+def narrowed_arrays(f: Function, caller: str) -> list[str]:
+    """The call of the host's int function with what a Narrow `narrow` makes of the counts."""
+    small = f.row.name.lower()
+    by_neighbor = "neighbor_" in small
+    out, arguments = [], []
     for p in f.parameters:
         if p.small == p.large:
             arguments.append(p.name)
@@ -203,16 +238,15 @@ def large_forward(f: Function) -> list[str]:
         out.append(f"  {p.small} const narrow_{p.name} = {p.narrowed(by_neighbor)};")
         arguments.append(f"narrow_{p.name}")
     out.append("  if (const int code = narrow.verdict()) return code;")
-    host = f"host_entry(Entry::{small}, caller)"
-    out.append(f"  return reinterpret_cast<{host_type(f, False)}>({host})({', '.join(arguments)});")
-    return out + ["}", "}  // namespace"]
+    host = f"host_entry(Entry::{small}, {caller})"
+    return [*out, f"  return reinterpret_cast<{host_type(f, False)}>({host})({', '.join(arguments)});"]
 
 
 def exported(f: Function, mpi: str, pmpi: str, first: tuple[str, ...] = ()) -> list[str]:
     """The two names of a function, what each calls, and what MPI_ does first."""
     rest = f"(__builtin_return_address(0), {f.names});"
-    out = [f"STRETTO_EXPORT int MPI_{f.name}({f.declarations}) {{", *first, f"  return {mpi}{rest}", "}"]
-    return [*out, f"STRETTO_EXPORT int PMPI_{f.name}({f.declarations}) {{", f"  return {pmpi}{rest}", "}", ""]
+    out = [f"STRETTO_EXPORT int {f.symbol}({f.declarations}) {{", *first, f"  return {mpi}{rest}", "}"]
+    return [*out, f"STRETTO_EXPORT int P{f.symbol}({f.declarations}) {{", f"  return {pmpi}{rest}", "}", ""]
 
 
 def wrapper(f: Function) -> str:
@@ -221,7 +255,7 @@ def wrapper(f: Function) -> str:
         forward = f"{f.entry}_host(caller, {f.names})"
     else:
         forward = f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}, caller))({f.names})"
-    out = touched_function(f) + (large_forward(f) if f.large else [])
+    out = touched_function(f) + note_function(f) + (large_forward(f) if f.large else [])
     out += [
         "namespace {",
         f"[[gnu::always_inline]] inline int {f.entry}_entry(const void* caller, {f.declarations}) {{",
@@ -229,8 +263,17 @@ def wrapper(f: Function) -> str:
     if not f.large:
         out.append(f"  using Host = {host_type(f, False)};")
     waits = [f"  if (deferring()) [[unlikely]] {f.entry}_touched({f.names});"] if f.touches else []
-    if f.row.notice:
-        out += [*waits, f"  if (may_serve(caller)) {f.row.notice}();"]
+    noted = f"make_noted<{f.entry}_note, Entry::{f.entry}>(caller, make, {f.names})"
+    if f.row.notice or f.row.around:
+        out += [*waits, "  if (may_serve(caller)) {"]
+        if f.row.notice:
+            out += [f"    {f.row.notice}();", f"    const auto make = [&] {{ return {forward}; }};"]
+        else:
+            out.append(f"    const auto make = [&] {{ return {f.row.around}([&] {{ return {forward}; }}); }};")
+        if f.notes:
+            out.append(f"    const OtherCall timed(Entry::{f.entry}, caller);")
+            out.append(f"    if (notes_are_kept()) return {noted};")
+        out += ["    return make();", "  }"]
     elif f.row.hook:
         out.append(f"  if (may_serve(caller)) return {f.row.name.lower()}({f.names});")
     else:
@@ -253,6 +296,9 @@ def narrowed_call(f: Function) -> list[str]:
     """What a _c function does where the host has only the int function."""
     small = f.row.name.lower()
     out = ["namespace {", f"[[gnu::cold, gnu::noinline]] int {f.entry}_narrowed({f.declarations}) {{"]
+    if any(p.counted for p in f.parameters):  # such a call uses its arrays after it has returned
+        out.append("  Narrow narrow(comm, Narrow::Arrays::kept);")
+        return [*out, *narrowed_arrays(f, "nullptr"), "}", "}  // namespace"]
     arguments = []
     for p in f.parameters:
         if p.small == p.large:
@@ -270,11 +316,13 @@ def narrowed_call(f: Function) -> list[str]:
 def forwarder(f: Function) -> str:
     """A function that waits for the memory that a call touches, or in the host's place, and forwards the call."""
     waits = gen_waiting.function(f.row.name) or gen_requests.step(f.entry, f.row.name)
-    out = touched_function(f) + (narrowed_call(f) if f.large else [])
+    out = touched_function(f) + note_function(f) + (narrowed_call(f) if f.large else [])
     out += gen_requests.function(f.entry, f.row.name, f.parameters, f.large)
-    narrowed = f"{f.entry}_narrowed" if f.large else "nullptr" if waits else ""
-    parts = [f"Entry::{f.entry}", f"{f.entry}_touched" if f.touches else "nullptr", narrowed, waits or ""]
-    listed = ", ".join(part for part in parts if part)
+    stand_in = gen_waiting.stand_in(f.row.name) or (f"{f.entry}_narrowed" if f.large else "nullptr" if waits else "")
+    parts = [f"{f.entry}_touched" if f.touches else "", stand_in, waits or "", f"{f.entry}_note" if f.notes else ""]
+    while parts and parts[-1] in ("", "nullptr"):
+        parts.pop()
+    listed = ", ".join([f"Entry::{f.entry}", *(part or "nullptr" for part in parts)])
     return "\n".join(out + exported(f, f"forward_mpi<{listed}>", f"forward<{listed}>"))
 
 
@@ -286,10 +334,14 @@ def source(some: list[Function], body: Callable[[Function], str], headers: tuple
     return "\n".join([*lines, "#if STRETTO_LARGE_COUNT", "", *(body(f) for f in some if f.large), "#endif", ""])
 
 
-def export_map(all_functions: list[Function], large: bool) -> str:
+def export_map(all_functions: list[Function], abi: dict) -> str:
     """The version script: everything else in the library is local."""
-    names = [f.name for f in all_functions if not f.large or large]
-    symbols = [prefix + name for name in names for prefix in ("MPI_", "PMPI_")] + list(C_API)
+    shown = [
+        f.symbol
+        for f in all_functions
+        if (abi["large_count"] or not f.large) and (f.symbol in abi["extensions"] or not f.row.extension)
+    ]
+    symbols = [prefix + symbol for symbol in shown for prefix in ("", "P")] + list(C_API)
     body = "\n".join(f"    {symbol};" for symbol in symbols)
     return f"# Generated by tools/gen/gen_wrappers.py. Do not edit.\n{{\n  global:\n{body}\n  local:\n    *;\n}};\n"
 
@@ -297,16 +349,28 @@ def export_map(all_functions: list[Function], large: bool) -> str:
 def outputs(apis: dict) -> dict[Path, str]:
     """Every generated file with its contents."""
     found = functions(apis)
+    wrapped = {f.name for f in found}
+    if wrong := [*gen_complete.mistakes(apis, wrapped), *gen_complete.missing_counts(apis, wrapped)]:
+        raise SystemExit("gen_wrappers: " + "\n".join(wrong))
     ours, others = [f for f in found if not f.row.forward], [f for f in found if f.row.forward]
     files = {
         OUTPUT / "entries.gen.hpp": entries_header(found),
         OUTPUT / "wrappers.gen.cpp": source(
-            ours, wrapper, ("abi.gen.hpp", "mpi/entry.hpp", "mpi/narrow.hpp", "mpi/touched.hpp")
+            ours,
+            wrapper,
+            (
+                "abi.gen.hpp",
+                "mpi/entry.hpp",
+                "mpi/narrow.hpp",
+                "mpi/noted.hpp",
+                "mpi/other_call.hpp",
+                "mpi/touched.hpp",
+            ),
         ),
         OUTPUT / "forwards.gen.cpp": source(others, forwarder, ("abi.gen.hpp", "mpi/forward.hpp", "mpi/narrow.hpp")),
     }
     for name, abi in gen_abis.abis().items():
-        files[gen_abis.VENDOR / name / "exports.map"] = export_map(found, abi["large_count"])
+        files[gen_abis.VENDOR / name / "exports.map"] = export_map(found, abi)
     return files | gen_abis.outputs() | gen_standard.outputs()
 
 

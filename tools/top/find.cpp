@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
+#include <utility>
+
+#include "whole_file.hpp"
 
 namespace stretto::top {
 namespace {
@@ -53,9 +55,15 @@ Found find_segments(const std::vector<int>& pids) {
   return found;
 }
 
+std::vector<int> threads_of(int pid) {
+  std::vector<int> threads;
+  (void)each_number("/proc/" + std::to_string(pid) + "/task", [&](int thread) { threads.push_back(thread); });
+  std::ranges::sort(threads, {}, [&](int thread) { return std::pair(thread != pid, thread); });
+  return threads;
+}
+
 std::string command_of(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text = whole_file("/proc/" + std::to_string(pid) + "/cmdline");
   while (!text.empty() && text.back() == 0) text.pop_back();
   for (char& c : text) {
     if (c == 0) c = ' ';

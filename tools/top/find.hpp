@@ -21,6 +21,9 @@ struct Found {
 // Among these processes. None given: among all.
 Found find_segments(const std::vector<int>& pids);
 
+// Its threads, the main thread first. Empty: the process is gone.
+std::vector<int> threads_of(int pid);
+
 // The command line, with blanks between its words. Empty: the process is gone.
 std::string command_of(int pid);
 

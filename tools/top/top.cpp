@@ -9,6 +9,9 @@
 //       FRAMES 0: until all processes have ended. JOB 0: the processes PID..., which have no job
 //       in common.
 //
+//   stretto-top stacks PID...
+//       One JSON object: where the threads of these processes are, with Stretto or without.
+//
 // Programs pay nothing for being watched: they read no clocks. stretto-top finds out how long they
 // are in collectives, and wait in them, by looking at them often. Its moments are independent of
 // what the programs do. They are not in step with what programs repeat. Nor do they come only when
@@ -29,9 +32,12 @@
 #include <vector>
 
 #include "model/json.hpp"
+#include "observe/host_call_words.hpp"
 #include "observe/observer.hpp"
+#include "observe/standing.hpp"
 #include "sys/sys.hpp"
 #include "top/find.hpp"
+#include "top/stacks.hpp"
 
 namespace {
 
@@ -50,10 +56,11 @@ struct Watched {
   std::uint64_t started = 0;
   Observer look;
   bool gone = false;
-  shm::NoteCopy note;                             // of its latest call
-  std::uint64_t changed_ns = 0;                   // when that call began or ended
-  bool change_seen = false;                       // seen at that moment, not before
-  unsigned samples = 0, inside = 0, waiting = 0;  // since the last frame
+  shm::NoteCopy note;                                // of its latest call
+  std::uint64_t changed_ns = 0;                      // when that call began or ended
+  bool change_seen = false;                          // seen at that moment, not before
+  std::uint64_t host_call = 0, host_changed_ns = 0;  // the call that the host serves, and since when it is open
+  unsigned samples = 0, inside = 0, waiting = 0;     // since the last frame
 };
 using Processes = std::vector<std::unique_ptr<Watched>>;
 
@@ -145,6 +152,10 @@ bool waits_for_deferred(const Watched& w) {
 }
 
 void sample(Watched& w, std::uint64_t now_ns) {
+  const shm::HostCall host = w.gone ? shm::HostCall{} : host_call_now(w.look.host_calls());
+  const std::uint64_t number = host.open ? host.number : 0;
+  if (number != w.host_call) w.host_changed_ns = now_ns;
+  w.host_call = number;
   shm::NoteCopy note;
   if (w.gone || !w.look.latest(&note)) return;
   ++w.samples;
@@ -182,6 +193,44 @@ void say_call(Json& json, const Watched& w, std::uint64_t now_ns) {
   else
     json.null();
   json.close('}');
+}
+
+// A call that the host serves. Null: the process is in none, or says nothing of them.
+void say_host_call(Json& json, const Watched& w, const observe::Standing& standing, std::uint64_t now_ns) {
+  const observe::Stand* const stand = standing.of(static_cast<int>(w.look.process_info().rank));
+  if (stand == nullptr || !stand->waits()) return json.null();
+  json.open('{');
+  json.key("name").text(stand->call.name);
+  json.key("words").text(observe::HostCallWords(stand->call, stand->modules()).text);
+  json.key("at").text(observe::HostCallSite(stand->call, stand->modules()).text);
+  json.key("since_s").number(stand->call.number == w.host_call ? seconds(now_ns - w.host_changed_ns) : 0);
+  json.key("waits_for").open('[');
+  standing.each_awaited(*stand, [&](int rank) { json.integer(rank); });
+  json.close(']');
+  json.close('}');
+}
+
+// Cycles of waits, and messages that do not fit.
+void say_findings(Json& json, const observe::Standing& standing) {
+  constexpr unsigned kMost = 64;
+  json.key("cycles").open('[');
+  for (const observe::Stand& stand : standing) {
+    int ranks[kMost];
+    const unsigned count = standing.cycle(stand.rank, ranks, kMost);
+    if (count == 0 || ranks[0] != stand.rank) continue;
+    json.open('[');
+    for (unsigned i = 0; i < count; ++i) json.integer(ranks[i]);
+    json.close(']');
+  }
+  json.close(']');
+  json.key("contradictions").open('[');
+  for (const observe::Stand& receiver : standing) {
+    for (const observe::Stand& sender : standing) {
+      const observe::ContradictionWords words(receiver, sender);
+      if (words.text[0] != 0) json.text(words.text);
+    }
+  }
+  json.close(']');
 }
 
 void say_parts(Json& json, const shm::DeferredCall& call, bool sends) {
@@ -237,7 +286,7 @@ bool is_used(const shm::Tally& tally) {
   return std::ranges::any_of(tally.calls, [](const auto& calls) { return calls.load_relaxed() != 0; });
 }
 
-void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
+void say_state(Json& json, const Watched& w, const observe::Standing& standing, std::uint64_t now_ns) {
   const observe::ProcessInfo& p = w.look.process_info();
   json.open('{');
   json.key("pid").integer(w.pid);
@@ -249,6 +298,8 @@ void say_state(Json& json, const Watched& w, std::uint64_t now_ns) {
     say_call(json, w, now_ns);
   else
     json.null();
+  json.key("host_call");
+  say_host_call(json, w, standing, now_ns);
   json.key("samples").integer(w.samples);
   json.key("inside").integer(w.inside);
   json.key("waiting").integer(w.waiting);
@@ -305,12 +356,17 @@ bool write_frame(Processes& processes, std::uint64_t begin_ns, std::uint64_t now
   json.open('{');
   json.key("interval_s").number(seconds(now_ns - begin_ns));
   json.key("processes").open('[');
+  observe::Standing standing;
   for (const auto& w : processes) {
     w->gone = w->gone || sys::process_gone(w->pid, w->started);
-    say_state(json, *w, now_ns);
+    (void)standing.add(w->look.base(), w->look.bytes(), w->gone);
+  }
+  for (const auto& w : processes) {
+    say_state(json, *w, standing, now_ns);
     w->samples = w->inside = w->waiting = 0;
   }
   json.close(']');
+  say_findings(json, standing);
   json.key("communicators");
   say_communicators(json, processes);
   json.close('}');
@@ -377,10 +433,13 @@ int main(int argc, char** argv) {
   std::vector<int> pids;
   for (int i = verb == "watch" ? 5 : 2; i < argc; ++i) pids.push_back(std::atoi(argv[i]));
   if (verb == "list") return list(pids);
+  if (verb == "stacks") return top::write_stacks(pids);
   if (verb == "watch" && argc >= 5) {
     return watch(std::strtoull(argv[2], nullptr, 16), std::strtoull(argv[3], nullptr, 10) * 1'000'000,
                  std::strtoul(argv[4], nullptr, 10), pids);
   }
-  std::fprintf(stderr, "stretto-top list [PID...] | stretto-top watch JOB INTERVAL_MS FRAMES [PID...]\n");
+  std::fprintf(stderr,
+               "stretto-top list [PID...] | stretto-top watch JOB INTERVAL_MS FRAMES [PID...] | "
+               "stretto-top stacks PID...\n");
   return 2;
 }

@@ -36,13 +36,16 @@ class Suite:
     rounds: int
     sizes: tuple[int, ...]
     more: dict[str, tuple[str, str]]  # what other times there are, Stretto's and the MPI's
+    under_way: tuple[int, ...] = ()  # also so many calls at once
 
     def on_links(self) -> Suite:
         """What takes about as long between hosts, whose links are slow."""
-        return replace(self, rounds=5, sizes=tuple(size for size in self.sizes if size <= 1 << 16))
+        sizes = tuple(size for size in self.sizes if size <= 1 << 16)
+        return replace(self, rounds=5, sizes=sizes, under_way=())
 
     def arguments(self) -> list[str]:
-        return [str(number) for number in (self.rounds, *self.sizes)]
+        many = [word for count in self.under_way for word in ("--under-way", str(count))]
+        return [str(self.rounds), *many, *map(str, self.sizes)]
 
 
 SUITES = {
@@ -56,6 +59,7 @@ SUITES = {
             "exposed": ("exposed_us", "mpi_exposed_us"),
             "with tests": ("exposed_with_tests_us", "mpi_exposed_with_tests_us"),
         },
+        (1, 2, 4, 8, 24),
     ),
     "neighbors": Suite(
         "a halo exchange by Neighbor_alltoallv",
@@ -72,13 +76,18 @@ def measure(suite: Suite, mpi: Mpi, ranks: Sequence[int], runs: int, cluster: Cl
     """Medians over the runs, by ranks, operation and length."""
     argv = [program.program(mpi, suite.program), *suite.arguments()]
     env = environments.rank_environment(library_for(mpi.abi), {**SERVED_AT_ONCE, **suite.settings})
-    found: dict[tuple[int, str, int], list[Row]] = {}
+    found: dict[tuple[int, str, int, int], list[Row]] = {}
     for run in range(runs):
         for np in ranks:
             note(f"measuring {mpi.title}, {np} ranks" + (f", run {run + 1} of {runs}" if runs > 1 else ""))
             for row in rows_of(mpi, np, argv, env, cluster):
-                found.setdefault((np, row.get("op", ""), row["bytes"]), []).append(row)
-    return [median_of(np, rows) for (np, _, _), rows in found.items()]
+                found.setdefault((np, row.get("op", ""), row["bytes"], under_way(row)), []).append(row)
+    return [median_of(key[0], rows) for key, rows in found.items()]
+
+
+def under_way(row: Row) -> int:
+    """How many such calls are under way at once."""
+    return row.get("under_way", 1)
 
 
 def rows_of(mpi: Mpi, np: int, argv: Sequence[str | Path], env: dict[str, str], cluster: Cluster | None) -> list[Row]:
@@ -115,12 +124,13 @@ def document(
 
 def show(suite: Suite, doc: Row) -> None:
     table = Table(title=f"{doc['mpi_title']}: {suite.title}", title_justify="left")
-    for name in ("ranks", "operation", "bytes", "Stretto, us", "the MPI, us", "Stretto / MPI", *suite.more):
+    for name in ("ranks", "operation", "bytes", "calls", "Stretto, us", "the MPI, us", "Stretto / MPI", *suite.more):
         table.add_column(name, justify="left" if name == "operation" else "right")
     for r in doc["results"]:
         times = [f"{r['us']:.1f}", f"{r['mpi_us']:.1f}", f"{r['ratio']:.2f}"]
-        more = [f"{r[ours]:.1f} / {r[its]:.1f}" for ours, its in suite.more.values()]
-        table.add_row(str(r["np"]), r.get("op", suite.program), format_size(r["bytes"]), *times, *more)
+        more = [f"{r[ours]:.1f} / {r[its]:.1f}" if ours in r else "" for ours, its in suite.more.values()]
+        calls = str(under_way(r))
+        table.add_row(str(r["np"]), r.get("op", suite.program), format_size(r["bytes"]), calls, *times, *more)
     out.print(table)
     for np, ratio in doc["geomean"].items():
         out.print(f"geometric mean with {np} ranks: {ratio:.2f}")

@@ -39,6 +39,7 @@ class Method(str, Enum):
     warm = "warm"
     used = "used"
     live = "live"
+    osu = "osu"
 
 
 @dataclass(frozen=True)

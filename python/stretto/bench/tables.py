@@ -73,8 +73,9 @@ def show_rows(doc: Row) -> None:
             r["path"],
         ]
         rows.append(cells)
+    whose = "means of the ranks" if doc["method"] == "osu" else "the slowest rank"
     show_table(
-        f"{doc['mpi_title']}, method {doc['method']}: times in us of the slowest rank",
+        f"{doc['mpi_title']}, method {doc['method']}: times in us, {whose}",
         names,
         rows,
         "path",

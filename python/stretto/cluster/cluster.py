@@ -9,6 +9,9 @@ So a cluster ends with its fabric, at once: the kernel ends all processes, and r
 and namespaces with the last process that uses them. Until `up` has finished, the fabric ends with
 the process that makes it. A cluster that does not stay ends with that process, too.
 
+An ordinary user's cluster is in a user namespace as well, which belongs to the fabric. He is root
+there, over the cluster's namespaces alone.
+
 Outside the namespaces there is one directory of sockets and text files.
 """
 
@@ -23,6 +26,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +34,7 @@ from typing import IO
 
 from stretto.cluster import registry, shell, wiring
 from stretto.cluster.plan import Plan
-from stretto.cluster.prerequisites import UNSHARE, why_not
+from stretto.cluster.prerequisites import UNSHARE, new_namespaces, why_not
 from stretto.cluster.registry import ClusterError
 from stretto.cluster.wiring import Traffic
 
@@ -48,7 +52,7 @@ class Cluster:
 
     @property
     def directory(self) -> Path:
-        return registry.RUNTIME / self.plan.name
+        return registry.runtime() / self.plan.name
 
     @property
     def network_file(self) -> Path:
@@ -88,7 +92,7 @@ class Cluster:
             if registry.is_alive(plan.name):
                 raise ClusterError(f"cluster {plan.name} is up already")
             for dead in (name for name in registry.names() if not registry.is_alive(name)):
-                shutil.rmtree(registry.RUNTIME / dead, ignore_errors=True)
+                shutil.rmtree(registry.runtime() / dead, ignore_errors=True)
             cluster._write_files()
             try:
                 cluster._start(stays)
@@ -100,7 +104,7 @@ class Cluster:
     @classmethod
     def find(cls, name: str = "default") -> Cluster:
         try:
-            plan = Plan(**json.loads((registry.RUNTIME / name / "cluster.json").read_text()))
+            plan = Plan(**json.loads((registry.runtime() / name / "cluster.json").read_text()))
         except (OSError, ValueError, TypeError):
             raise ClusterError(f"there is no cluster {name}; stretto cluster up makes one") from None
         if not registry.is_alive(name):
@@ -154,7 +158,7 @@ class Cluster:
 
     def _start_fabric(self) -> IO[bytes]:
         line = [
-            *UNSHARE,
+            *new_namespaces(),
             *PYTHON,
             shell.__file__,
             "serve",
@@ -249,9 +253,13 @@ class Cluster:
         return [line.strip() for line in listed.splitlines() if line.strip() and not line.startswith("tr ")]
 
     def kill(self, host: str) -> None:
-        """Kills all programs of a host. Its daemon stays."""
+        """Kills all programs of a host and waits until they have ended, at most 10 s. The host's daemon stays."""
         with contextlib.suppress(ClusterError):
             self.execute(host, "sh", "-c", "kill -KILL -1")
+            # A killed process ends when it gets a processor, on a loaded machine late.
+            end = time.monotonic() + 10
+            while self.processes(host) and time.monotonic() < end:
+                time.sleep(0.02)
 
 
 def login_environment(cluster: Cluster) -> dict[str, str]:

@@ -75,8 +75,10 @@ def placement(cluster: Cluster, np: int, where: str) -> list[str]:
 
 def rank_defaults(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
     """Options for ranks on a cluster: its switches, the rules of `stretto tune --cluster`, and
-    yielding, because hosts share processors."""
+    yielding, because hosts share processors. Each job measures for itself, because links may change
+    and other clusters have hosts of the same names: Stretto keeps no times where no cache is."""
     env = {"STRETTO_WAIT": "yield", "STRETTO_TOPOLOGY": str(cluster.network_file), **mpi.yielding}
+    env["XDG_CACHE_HOME"] = str(cluster.temporary / "cache")
     rules = own_profile(cluster.plan.name).with_suffix(".rules")
     if rules.exists():
         env["STRETTO_RULES"] = str(rules)
@@ -125,7 +127,9 @@ def _file(cluster: Cluster, name: str, text: str) -> str:
 
 def launching_environment(cluster: Cluster, mpi: Mpi) -> dict[str, str]:
     agents = {name: str(cluster.agent) for name in ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")}
-    return {**environments.clean_environment(mpi), **agents, "TMPDIR": str(cluster.temporary)}
+    # An ordinary user is root on his cluster's hosts.
+    root = {f"{who}_ALLOW_RUN_AS_ROOT{word}": "1" for who in ("OMPI", "PRTE") for word in ("", "_CONFIRM")}
+    return {**environments.clean_environment(mpi), **agents, **root, "TMPDIR": str(cluster.temporary)}
 
 
 # ---- running it ----------------------------------------------------------------------------------

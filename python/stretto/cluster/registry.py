@@ -9,12 +9,16 @@ import os
 import select
 import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from stretto.cluster import shell
+from stretto.cluster.prerequisites import is_root
+from stretto.core.paths import NoPlace, own_temporary_directory
 
-RUNTIME = Path("/run/stretto/clusters")
+RUNTIME_OF_ROOT = Path("/run/stretto/clusters")
+OF_USER = "stretto-clusters"  # in the directory of temporary files, with the user's number
 FABRIC = "fabric"
 START_S = 20
 
@@ -23,27 +27,54 @@ class ClusterError(RuntimeError):
     """A cluster cannot be made, or does not exist."""
 
 
+def runtime() -> Path:
+    """The directory of this user's clusters. It may not be there."""
+    return RUNTIME_OF_ROOT if is_root() else Path(tempfile.gettempdir(), f"{OF_USER}-{os.getuid()}")
+
+
+def _made_runtime() -> Path:
+    if is_root():
+        RUNTIME_OF_ROOT.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return RUNTIME_OF_ROOT
+    try:
+        return own_temporary_directory(OF_USER)
+    except NoPlace as error:
+        raise ClusterError(str(error)) from None
+
+
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """`up` and `down` of all clusters take turns, so that none sees a directory that is half made."""
-    RUNTIME.mkdir(parents=True, exist_ok=True, mode=0o700)
-    directory = os.open(RUNTIME, os.O_RDONLY)
+    """`up` and `down` of all clusters take turns, so that none sees a directory that is half made.
+    The last one takes the directory of clusters away."""
+    directory = _lock_of_directory()
     try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
         yield
     finally:
+        with contextlib.suppress(OSError):  # there are clusters
+            runtime().rmdir()
         os.close(directory)
+
+
+def _lock_of_directory() -> int:
+    """The descriptor of the directory of clusters, which this process has locked."""
+    while True:
+        directory = os.open(_made_runtime(), os.O_RDONLY)
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(directory), runtime().stat()):
+                return directory
+        os.close(directory)  # who had the lock has removed it
 
 
 def names() -> list[str]:
     """Names of clusters that are up, or have left files."""
-    return sorted(path.name for path in RUNTIME.glob("*/") if path.is_dir())
+    return sorted(path.name for path in runtime().glob("*/") if path.is_dir())
 
 
 def is_alive(name: str) -> bool:
     """Whether the fabric of a cluster runs."""
     try:
-        return shell.first_process(RUNTIME / name, FABRIC) > 0
+        return shell.first_process(runtime() / name, FABRIC) > 0
     except OSError:
         return False
 
@@ -51,7 +82,7 @@ def is_alive(name: str) -> bool:
 def take_down(name: str) -> None:
     """Ends a cluster in any state."""
     with one_at_a_time():
-        if not (RUNTIME / name).is_dir():
+        if not (runtime() / name).is_dir():
             raise ClusterError(f"there is no cluster {name}")
         end(name)
 
@@ -59,10 +90,10 @@ def take_down(name: str) -> None:
 def end(name: str) -> None:
     """Kills the fabric and removes the directory."""
     with contextlib.suppress(OSError):
-        watched = os.pidfd_open(shell.first_process(RUNTIME / name, FABRIC))
+        watched = os.pidfd_open(shell.first_process(runtime() / name, FABRIC))
         try:
             signal.pidfd_send_signal(watched, signal.SIGKILL)
             select.select([watched], [], [], START_S)  # the fabric ends after all others in its namespace
         finally:
             os.close(watched)
-    shutil.rmtree(RUNTIME / name)
+    shutil.rmtree(runtime() / name)

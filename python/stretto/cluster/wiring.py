@@ -8,11 +8,13 @@ interface for each network card.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stretto.cluster.plan import Link, Plan
+from stretto.cluster.prerequisites import with_administrators_tools
 
 # TCP hands segments to a port in bundles of at most BUNDLE_BYTES. A port sends a burst at once:
 # what its rate gives in BURST_S, the accuracy of a timer, but at least a bundle with its headers,
@@ -95,7 +97,15 @@ def host_script(plan: Plan, host: str) -> str:
 
 def in_network_of(pid: int, line: list[str], text: str = "") -> str:
     """Runs a command in the network namespace of a process."""
-    done = subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *line], input=text, capture_output=True, text=True)
+    there = f"/proc/{pid}/ns"
+    as_its_root = [] if os.path.samefile(f"{there}/user", "/proc/self/ns/user") else [f"--user={there}/user"]
+    done = subprocess.run(
+        ["nsenter", *as_its_root, "--preserve-credentials", f"--net={there}/net", *line],
+        input=text,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": with_administrators_tools(os.environ.get("PATH", ""))},
+    )
     if done.returncode:
         raise WiringError(done.stderr.strip() or f"{line[0]} ended with status {done.returncode}")
     return done.stdout

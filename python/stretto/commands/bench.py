@@ -49,7 +49,7 @@ def command(
             "--method",
             help="imb: a buffer out of the cache at each call. warm: the same buffers. used: as imb, and what is "
             "received is read, too. live: the same buffers, and what is sent is written before, what is received "
-            "is read after.",
+            "is read after. osu: as the OSU benchmarks: the same buffers and root, the mean of the ranks.",
         ),
     ] = Method.imb,
     mpi: Annotated[
@@ -70,11 +70,16 @@ def command(
         ),
     ] = 0.0,
     root_shift: Annotated[
-        int,
+        Optional[int],
         typer.Option(
-            "--root-shift", metavar="0|1", min=0, max=1, help="1: another root at each call. 0: always rank 0."
+            "--root-shift",
+            metavar="0|1",
+            min=0,
+            max=1,
+            help="1: another root at each call. 0: always rank 0. Default: 1, with --method osu 0.",
+            show_default=False,
         ),
-    ] = 1,
+    ] = None,
     repeat: Annotated[
         int,
         typer.Option(
@@ -180,7 +185,7 @@ def command(
         least,
         most,
         method.value,
-        root_shift,
+        root_shift if root_shift is not None else int(method is not Method.osu),
         spread,
         repeat,
         budget,

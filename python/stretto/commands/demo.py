@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
+import textwrap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from stretto.commands.options import MpiName
 from stretto.core import machine
@@ -19,19 +23,27 @@ from stretto.core.output_files import check_outputs
 from stretto.core.paths import build_root
 from stretto.core.reports import write_json
 from stretto.demo import crowded, graph, hosts, mismatch, node
-from stretto.demo.part import Broken, Clock, Outcome, Part, Request, Skip, draw, words
-from stretto.mpi import choosing, finding
+from stretto.demo.part import QUIET, Broken, Clock, Outcome, Part, Request, Skip, busy
+from stretto.demo.pictures import Panel, draw, words
+from stretto.mpi import Mpi, choosing, finding, wheels
 from stretto.native.build import BuildError, library_for
 
 PARTS = {part.name: part for part in (node.PART, crowded.PART, mismatch.PART, hosts.PART, graph.PART)}
 ON_REQUEST = (graph.PART.name,)
 NAMES = ", ".join(f"[b]{name}[/]" for name in PARTS)
+INDENT, LOOK_S = " " * 4, 0.5
 
 
-def warn_if_busy() -> None:
-    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
-    if load > cpus * 0.75 + 0.5:
-        out.print(f"[yellow]Other programs are running here (load {load:.1f} on {cpus} CPUs): times say little.[/]")
+@dataclass(frozen=True)
+class Said:
+    """A part that ran, its line, and the share of the processors that other programs took."""
+
+    outcome: Outcome
+    verdict: str
+    others: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {"ran": True, "verdict": self.verdict, "others": self.others, **self.outcome.data}
 
 
 def chosen_parts(only: list[str], of_graph: bool) -> list[Part]:
@@ -51,21 +63,47 @@ def prepare(part: Part, request: Request) -> Any:
         raise Skip("its library cannot be built") from None
 
 
-def play(part: Part, request: Request, prepared: Any) -> Outcome | Skip:
-    """Runs a part, and shows what came of it, the verdict first."""
+def play(part: Part, request: Request, prepared: Any) -> Said | Skip:
+    """Runs a part, and shows what came of it."""
     if isinstance(prepared, Skip):
-        out.print(f"[bold]{part.name}[/]: [yellow]not run here[/]: {escape(str(prepared))}")
+        show(part.name, f"not run here: {prepared}", "yellow")
         return prepared
+    others = machine.share_in_use(LOOK_S)
     try:
         outcome = part.run(request, prepared, Clock(part.seconds))
     except Skip as reason:
         return play(part, request, reason)
     except typer.Exit:  # it has said why
         return play(part, request, Broken("its program failed"))
-    out.print(f"[bold]{part.name}[/]: [{outcome.colour}]{escape(outcome.verdict)}[/]")
+    others = max(others, machine.share_in_use(LOOK_S))
+    verdict = outcome.verdict(others)
+    show(part.name, verdict, outcome.colour if verdict == outcome.verdict(0) else "yellow")
     for detail in outcome.details:
-        out.print(f"    {detail}", style="dim", markup=False)
-    return outcome
+        out.print(Text(wrapped(detail), "dim"))
+    return Said(outcome, verdict, others)
+
+
+def show(name: str, text: str, colour: str) -> None:
+    """A line that begins with the name of a part. What follows it is indented."""
+    shown = Text(wrapped(f"{name}: {text}", ""), colour)
+    shown.stylize("bold", 0, len(name))
+    out.print(shown)
+
+
+def wrapped(text: str, first: str = INDENT) -> str:
+    return textwrap.fill(
+        text, out.width, initial_indent=first, subsequent_indent=INDENT, break_on_hyphens=False, break_long_words=False
+    )
+
+
+def fetch_mpich(parts: list[Part], found: list[Mpi]) -> Callable[[], Mpi] | None:
+    """Begins to install PyPI's MPICH if a part needs one and there is none. Returns what waits for it."""
+    if crowded.PART not in parts or crowded.mpich(found):
+        return None
+    one = ThreadPoolExecutor(1, thread_name_prefix="stretto-mpich")
+    fetched = one.submit(wheels.install_wheel, "mpich")
+    one.shutdown(wait=False)
+    return fetched.result
 
 
 def command(
@@ -116,11 +154,12 @@ def command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Also with more ranks than this machine can bear.")] = False,
 ) -> None:
-    """Show what Stretto is for, in a minute: programs with and without it, results checked.
+    """Show what Stretto is for, in a minute: programs with and without it, results checked. Where other programs \
+run, it says so in place of how much faster they are.
 
     [b]node[/]: a program on one node that spends its time in a collective. [b]crowded[/]: more ranks than processors, \
-on MPICH. [b]mismatch[/]: a program that hangs, and whose mistake Stretto names. [b]hosts[/], for root: four hosts on \
-Ethernet, made of namespaces, with calls that return early. On request [b]pagerank[/]: PageRank by phases.
+on MPICH. [b]mismatch[/]: a program that hangs, and whose mistake Stretto names. [b]hosts[/]: four hosts on \
+Ethernet, made of namespaces. On request [b]pagerank[/]: PageRank by phases.
 
     The programs (examples/) do not know of Stretto.
     """
@@ -128,9 +167,11 @@ Ethernet, made of namespaces, with calls that return early. On request [b]pagera
     ranks = np or min(max(len(os.sched_getaffinity(0)), 2), 16)
     check_crowd(ranks, force)
     parts = chosen_parts(only or [], matrix is not None or vertices is not None)
+    fetched = fetch_mpich(parts, finding.find_all())
     chosen = choosing.choose(mpi)
     arguments = ["--matrix", str(matrix.absolute())] if matrix else ["--vertices", str(vertices or 50000)]
-    request = Request(chosen, ranks, repetitions, finding.find_all(), (*arguments, "--topics", "32"), bench)
+    found = finding.find_all()
+    request = Request(chosen, ranks, repetitions, found, fetched, (*arguments, "--topics", "32"), bench)
     prepared = {}
     library_for(chosen.abi)
     for part in parts:
@@ -138,20 +179,13 @@ Ethernet, made of namespaces, with calls that return early. On request [b]pagera
             prepared[part.name] = prepare(part, request)
         except Skip as reason:
             prepared[part.name] = reason
-    out.print(f"{chosen.title} on {machine.one_line()}", markup=False)
-    warn_if_busy()
+    show("stretto demo", f"{chosen.title} on {machine.one_line()}", "")
     outcomes = {part.name: play(part, request, prepared[part.name]) for part in parts}
     target = picture or build_root() / "demo.png"
-    panels = []
-    for name, came in outcomes.items():
-        why_not = partial(words, title=PARTS[name].about, text=f"not run here: {came}")
-        panels += [why_not] if isinstance(came, Skip) else came.panels
-    draw(target, f"stretto demo, {chosen.title}\n{machine.one_line()}", panels)
+    draw(target, f"{title_of(outcomes, chosen)}\n{machine.one_line()}", panels_of(outcomes))
     note(f"picture: {target}")
     document = {
-        name: {"ran": False, "why_not": str(came)}
-        if isinstance(came, Skip)
-        else {"ran": True, "verdict": came.verdict, **came.data}
+        name: {"ran": False, "why_not": str(came)} if isinstance(came, Skip) else came.as_json()
         for name, came in outcomes.items()
     }
     write_json(
@@ -165,5 +199,18 @@ Ethernet, made of namespaces, with calls that return early. On request [b]pagera
             "parts": document,
         },
     )
-    if any(isinstance(came, Broken) or (isinstance(came, Outcome) and came.failed) for came in outcomes.values()):
+    if any(came.outcome.failed if isinstance(came, Said) else isinstance(came, Broken) for came in outcomes.values()):
         raise typer.Exit(1)
+
+
+def title_of(outcomes: dict[str, Said | Skip], mpi: Mpi) -> str:
+    others = max((came.others for came in outcomes.values() if isinstance(came, Said)), default=0.0)
+    return f"stretto demo, {mpi.title}" + (f"; {busy(others)}" if others > QUIET else "")
+
+
+def panels_of(outcomes: dict[str, Said | Skip]) -> list[Panel]:
+    panels: list[Panel] = []
+    for name, came in outcomes.items():
+        why_not = partial(words, title=PARTS[name].about, text=f"not run here: {came}")
+        panels += [why_not] if isinstance(came, Skip) else came.outcome.panels
+    return panels

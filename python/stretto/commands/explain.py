@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -24,7 +24,6 @@ from stretto.commands.model_options import (
     Topology,
     load,
     numbers,
-    only,
     place,
 )
 from stretto.core import arguments, early, positions
@@ -48,8 +47,8 @@ def command(
             "--sizes",
             "-b",
             "--bytes",
-            metavar="N",
-            help="Bytes of the vector, or of one rank's part; one number, with K, M, G.",
+            metavar="LIST",
+            help="Bytes of the vector, or of one rank's part, as [b]8,64K[/] or [b]64:1M[/], doubled.",
         ),
     ] = "8",
     ranks: Annotated[int, typer.Option("--ranks", "-n", metavar="N", min=1, help="Ranks.")] = 16,
@@ -76,57 +75,107 @@ def command(
 ) -> None:
     """The candidates for a collective call with the times that the model gives them, \
 what was measured, the choice, and the reason."""
-    size = only(numbers(sizes, "--sizes"), "--sizes", "explain")
+    lengths = numbers(sizes, "--sizes")
     if root >= ranks:
-        fail(f"--root: there are ranks 0 to {ranks - 1}")
-    costs = load(profile, logp)
-    where = place(levels, topology, per_node)
-    shape = ["--op", op, "--ranks", str(ranks), "--bytes", str(size), "--root", str(root)]
-    call = timer.ask_json("explain", costs, [*shape, *(["--ordered"] if ordered else []), *where])["calls"][0]
-    call["place"] = levels or ""
-    candidates = measurements.corrected([] if ordered or topology else costs.measured, op, call)
-    nodes = -(-ranks // per_node) if topology else stretto_rules.nodes_of(levels or "", ranks)
-    order = forced_by(rules_file, op, ranks, nodes, size, ordered)
-    if order and order.algorithm:
-        line = timer.shape(
-            op, [order.algorithm], [ranks], [size], root=root, k=str(order.k), segments=order.segments, ordered=ordered
-        )
-        candidates = with_forced(
-            candidates, order, lambda: timer.ask_json("predict", costs, [*line, *where])["predictions"][0]
-        )
-    host, built_in = (measurements.time_of(name, costs.measured, op, call) for name in measurements.NO_CANDIDATES)
-    in_memory = {
-        name: time
-        for name in (call["shared_memory"] if nodes == 1 else ())
-        if (time := measurements.time_of(name, costs.measured, op, call)) is not None
-    }
-    value = os.environ.get("STRETTO_OVERLAP", "")
-    soon = early.judge(op, size, ranks, nodes, value)
-    report = {
-        "profile": costs.origin,
-        **call,
-        "candidates": candidates,
-        "mpi": host,
-        "builtin": built_in,
-        "shared_memory": in_memory,
-        "forced": order and asdict(order),
-        "overlap": asdict(soon),
-    }
-    write_json(json_file, "explain", report)
+        fail(f"--root {root}: there are ranks 0 to {ranks - 1}")
+    asked = Asked(op, ranks, root, ordered, load(profile, logp), levels, topology, per_node, rules_file)
+    reports = [asked.judge(size) for size in lengths]
+    document = reports[0] if len(reports) == 1 else {"profile": asked.costs.origin, "calls": reports}
+    write_json(json_file, "explain", document)
     if json_file and str(json_file) == "-":
         return
+    for i, each in enumerate(reports):
+        if i:
+            out.print()
+        show(asked, each, every)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A collective call of any length, and what is known of its place."""
+
+    op: str
+    ranks: int
+    root: int
+    ordered: bool
+    costs: Profile
+    levels: str | None
+    topology: Path | None
+    per_node: int
+    rules_file: Path | None
+
+    @property
+    def nodes(self) -> int:
+        if self.topology:
+            return -(-self.ranks // self.per_node)
+        return stretto_rules.nodes_of(self.levels or "", self.ranks)
+
+    def judge(self, size: int) -> dict[str, Any]:
+        """What is said of the call with this length."""
+        where = place(self.levels, self.topology, self.per_node)
+        shape = ["--op", self.op, "--ranks", str(self.ranks), "--bytes", str(size), "--root", str(self.root)]
+        shape += ["--ordered"] if self.ordered else []
+        call = timer.ask_json("explain", self.costs, [*shape, *where])["calls"][0]
+        call["place"] = self.levels or ""
+        known = [] if self.ordered or self.topology else self.costs.measured
+        candidates = measurements.corrected(known, self.op, call)
+        order = forced_by(self.rules_file, self.op, self.ranks, self.nodes, size, self.ordered)
+        if order and order.algorithm:
+            candidates = with_forced(candidates, order, lambda: self.predict(order, size))
+        host, built_in, *in_memory = (
+            measurements.time_of(name, self.costs.measured, self.op, call)
+            for name in (*measurements.NO_CANDIDATES, *call["shared_memory"])
+        )
+        named = zip(call["shared_memory"] if self.nodes == 1 else (), in_memory)
+        return {
+            "profile": self.costs.origin,
+            **call,
+            "candidates": candidates,
+            "mpi": host,
+            "builtin": built_in,
+            "shared_memory": {name: time for name, time in named if time is not None},
+            "forced": order and asdict(order),
+            "overlap": asdict(early.judge(self.op, size, self.ranks, self.nodes, overlap_setting())),
+        }
+
+    def predict(self, order: foreign_rules.Forced, size: int) -> dict[str, Any]:
+        """The time of what a file of rules forces."""
+        line = timer.shape(
+            self.op,
+            [order.algorithm],
+            [self.ranks],
+            [size],
+            root=self.root,
+            k=str(order.k),
+            segments=order.segments,
+            ordered=self.ordered,
+        )
+        where = place(self.levels, self.topology, self.per_node)
+        return timer.ask_json("predict", self.costs, [*line, *where])["predictions"][0]
+
+
+def overlap_setting() -> str:
+    return os.environ.get("STRETTO_OVERLAP", "")
+
+
+def show(asked: Asked, report: dict[str, Any], every: bool) -> None:
+    """Prints what is said of one call."""
+    candidates, size = report["candidates"], report["bytes"]
     if not candidates:
-        fail(f"no algorithm serves {op} on {ranks_text(ranks)}")
-    levels_text = f", levels {' < '.join(call['levels'])}" if len(call["levels"]) > 1 else ""
-    out.print(f"[b]{call_text(op, size)}[/], {ranks_text(ranks)}{levels_text}")
-    show_times(report, costs, every)
-    say_choice(candidates, order, rules_file, costs.unit)
-    out.print(f"  {reasons.as_asked_for(op, ranks, size, candidates[0])}", markup=False, style="dim")
+        fail(f"no algorithm serves {asked.op} on {ranks_text(asked.ranks)}")
+    order = report["forced"] and foreign_rules.Forced(**report["forced"])
+    levels_text = f", levels {' < '.join(report['levels'])}" if len(report["levels"]) > 1 else ""
+    out.print(f"[b]{call_text(asked.op, size)}[/], {ranks_text(asked.ranks)}{levels_text}")
+    show_times(report, asked.costs, every)
+    say_choice(candidates, order, asked.rules_file, asked.costs.unit)
+    out.print(f"  {reasons.as_asked_for(asked.op, asked.ranks, size, candidates[0])}", markup=False, style="dim")
+    host, built_in = report["mpi"], report["builtin"]
     if host is not None and built_in is not None and order is None:
-        served = reasons.served(candidates, built_in, host, in_memory)
+        served = reasons.served(candidates, built_in, host, report["shared_memory"])
         out.print(f"  programs that go by rules of this profile: {served}", markup=False)
-    out.print(f"  {early.sentence(soon, value)}", markup=False)
-    for sentence in reasons.advice(op, ranks, root, ordered, candidates[0]["algorithm"]):
+    soon = early.judge(asked.op, size, asked.ranks, asked.nodes, overlap_setting())
+    out.print(f"  {early.sentence(soon, overlap_setting())}", markup=False)
+    for sentence in reasons.advice(asked.op, asked.ranks, asked.root, asked.ordered, candidates[0]["algorithm"]):
         out.print(f"  {sentence}", markup=False)
 
 

@@ -129,7 +129,8 @@ def lib() -> None:
     """Print the path of the library that answers PMIx_Get from the node, for LD_PRELOAD."""
     with working("building the library"):
         directory = build.ensure_built("release", ["stretto-kv"])
-        if "libstretto-pmix.so" in (directory / "build.ninja").read_text():
+        plan = directory / "build.ninja"  # what comes prebuilt has none
+        if plan.exists() and "libstretto-pmix.so" in plan.read_text():
             build.ensure_built("release", ["stretto-pmix"])
     library = directory / "libstretto-pmix.so"
     if not library.exists():

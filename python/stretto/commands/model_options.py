@@ -21,7 +21,7 @@ Op = Annotated[
     str, typer.Option("--op", metavar="NAME", help="Collective, as [b]reduce[/].", callback=arguments.collective)
 ]
 Algorithms = Annotated[
-    list[str],
+    Optional[list[str]],
     typer.Option(
         "--algorithm",
         "-a",
@@ -165,7 +165,7 @@ def checked_parameters(k: str | None, segments: int, ranks: Sequence[int], most_
 
 def call_of(
     op: str,
-    algorithms: Iterable[str],
+    algorithms: Iterable[str] | None,
     ranks: str,
     bytes_: str,
     *,
@@ -185,7 +185,14 @@ def call_of(
     if root >= min(counts):
         fail(f"--root {root}: there are ranks 0 to {min(counts) - 1}")
     return timer.shape(
-        op, arguments.algorithm_names(op, algorithms), counts, sizes, root=root, k=k, segments=segments, ordered=ordered
+        op,
+        arguments.algorithm_names(op, algorithms or ()),
+        counts,
+        sizes,
+        root=root,
+        k=k,
+        segments=segments,
+        ordered=ordered,
     )
 
 

@@ -22,6 +22,7 @@ from stretto.core.units import parse_sizes
 from stretto.mpi import choosing, environments
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.mpi.launching import JobFailed, JobHangs
+from stretto.native import probe
 from stretto.native.build import library_for
 
 app = typer.Typer(help="Collectives that return before their data are there.", no_args_is_help=True)
@@ -103,7 +104,7 @@ the most that this order and map allow.
         checked(overlap.parse_regimes, regimes, "--regimes"),
         repeat,
     )
-    options = environments.parse_settings(settings or [])
+    options = probe.checked_settings(settings or [])
     try:
         cluster = Cluster.find(name)
         chosen = choosing.choose(mpi)

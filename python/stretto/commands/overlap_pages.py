@@ -16,8 +16,9 @@ from stretto.commands.options import MpiName, ResultsFile
 from stretto.core import machine
 from stretto.core.console import fail
 from stretto.core.reports import write_json
-from stretto.mpi import choosing, environments
+from stretto.mpi import choosing
 from stretto.mpi.launching import JobFailed, JobHangs
+from stretto.native import probe
 from stretto.native.build import library_for
 
 
@@ -46,12 +47,12 @@ data when all of them are there, or at once.
     [dim]stretto overlap pages[/]
     """
     request = overlap_pages.Request(mib, calls, repeat)
+    options = probe.checked_settings(settings or [])
     try:
         cluster = Cluster.find(name)
         chosen = choosing.choose(mpi)
         machine.warn_if_busy()
         libraries = {"this": library_for(chosen.abi), **({"other": beside} if beside else {})}
-        options = environments.parse_settings(settings or [])
         rows = overlap_pages.measure(request, cluster, chosen, libraries, options)
     except (ClusterError, PlanError) as error:
         fail(str(error))

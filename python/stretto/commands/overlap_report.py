@@ -25,6 +25,7 @@ from stretto.core.console import fail
 from stretto.core.reports import write_json
 from stretto.mpi import Mpi, choosing, environments, launching, linkage
 from stretto.mpi.choosing import MPI_HELP
+from stretto.native import probe
 from stretto.native.build import library_for
 
 
@@ -115,14 +116,13 @@ def run(
 ) -> overlap_report.Row:
     """The statistics of the program's run. What it prints stays visible, on stderr."""
     path = choosing.find_program(program[0])
-    wanted, extra = environments.parse_settings(settings), launching.words_of(launcher)
+    wanted, extra = probe.checked_settings(settings), launching.words_of(launcher)
     if name or not launching.is_spread(extra):
         arguments.check_crowd(np or 1)
     with plain_errors():
         cluster = Cluster.find(name) if name else None
         hosts = jobs.placement(cluster, np or cluster.plan.ranks, where) if cluster else []
-    chosen = choosing.choose(mpi) if mpi else choosing.mpi_of(path, program[1:]) or choosing.choose(None)
-    chosen = choosing.check_mpi(chosen, path, program[1:])
+    chosen = choosing.choose_for(path, program[1:], mpi)
     library = library_for(chosen.abi)
     with scratch(cluster) as folder:
         file = folder / "stats.json"

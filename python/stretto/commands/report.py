@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""report: the statistics of a run as one HTML file."""
+"""report: the statistics of a run, or of several, as one HTML file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Annotated, Optional
 import typer
 
 from stretto.core import arguments
-from stretto.core.console import out
+from stretto.core.console import fail, out
 from stretto.core.output_files import check_outputs
-from stretto.report import figures, page
+from stretto.report import figures, page, series, series_page
 from stretto.report.verdict import verdict
 
 
 def command(
     stats: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            metavar="STATS",
-            help="Statistics: the file of `stretto run --json FILE`, or of STRETTO_STATS=json:FILE.",
-            callback=arguments.readable,
+            metavar="STATS...",
+            help="Statistics: the file of `stretto run --json FILE`, or of STRETTO_STATS=json:FILE. \
+Several: runs of a program over time.",
+            callback=arguments.all_readable,
             show_default=False,
         ),
     ],
@@ -36,7 +37,9 @@ def command(
     ] = None,
     output: Annotated[
         Optional[Path],
-        typer.Option("-o", "--output", metavar="FILE", help="The report. Default: STATS, ending in .html."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The report. Default: STATS, ending in .html; of several, runs.html."
+        ),
     ] = None,
 ) -> None:
     """Write a report about a run: where its time goes, who waits for whom, and what to do next.
@@ -44,13 +47,32 @@ def command(
     The report is one HTML file, which needs no network and no other file. [b]stretto run --report FILE[/] runs \
 a program and writes one.
 
+    Of several runs it shows what each took, and what of the latest is slower than in each run before.
+
     [dim]stretto report stats.json --compare off.json -o report.html[/]
+    [dim]stretto report monday.json tuesday.json friday.json -o week.html[/]
     """
-    path = output or stats.with_suffix(".html")
+    if len(stats) > 1:
+        over_time(stats, compare, output or Path("runs.html"))
+        return
+    path = output or stats[0].with_suffix(".html")
     check_outputs(path)
-    on, off = figures.read(stats), figures.read(compare) if compare else None
+    on, off = figures.read(stats[0]), figures.read(compare) if compare else None
     page.write(path, on, off)
     say(figures.figures(on), path)
+
+
+def over_time(files: list[Path], compare: Path | None, path: Path) -> None:
+    if compare:
+        fail("--compare is for one run; several are compared with each other")
+    check_outputs(path)
+    runs = series.in_order((file, figures.read(file)) for file in files)
+    found = series.slower(runs)
+    series_page.write(path, runs, found)
+    out.print(f"{series_page.headline(runs)}\n{series_page.verdict(found)}", markup=False)
+    for text in series.differences(runs):
+        out.print(f"the latest run differs: {text}", markup=False)
+    out.print(f"report: {path}", style="dim", markup=False)
 
 
 def say(run: figures.Figures, path: Path) -> None:

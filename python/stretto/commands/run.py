@@ -17,8 +17,9 @@ from stretto.commands.top.jobs import looker
 from stretto.core import arguments, attended, source_lines
 from stretto.core.console import complain, fail, flush_stdout, note
 from stretto.core.output_files import check_outputs
-from stretto.mpi import choosing, environments, launching, linkage
+from stretto.mpi import choosing, environments, keepers, launching, linkage
 from stretto.mpi.choosing import MPI_HELP
+from stretto.native import probe
 from stretto.native.build import library_for
 from stretto.report import figures, page
 
@@ -50,7 +51,7 @@ def watch(metrics: Path) -> None:
 def write_report(path: Path, stats: Path, keep: bool) -> None:
     """The report of the statistics that the job has written."""
     if not stats.exists():
-        return complain("no report: the program did not come to MPI_Finalize with Stretto")
+        return complain("no report: the program did not come to the end of MPI_Init with Stretto")
     try:
         found = figures.read(stats)
         page.write(path, found)
@@ -141,12 +142,13 @@ lines of source, if the program has debug information.
     check_outputs(stats_json, report, metrics)
     if report and str(stats_json) == "-":
         fail("--report: it is made from a file, so --json must name one")
-    wanted = environments.parse_settings(settings or [])
+    environments.parse_settings(settings or [])  # what is typed is judged before anything is built
     extra = launching.words_of(launcher or [])
-    if not launching.is_spread(extra):
+    spread = launching.is_spread(extra)
+    if not spread:
         arguments.check_crowd(np, force)
-    chosen = choosing.choose(mpi) if mpi else choosing.mpi_of(path, program[1:]) or choosing.choose(None)
-    chosen = choosing.check_mpi(chosen, path, program[1:])
+    chosen = choosing.choose_for(path, program[1:], mpi)
+    wanted = {} if off else probe.checked_settings(settings or [])
     timed = bool(stats or stats_json or report)
     # In the same directory: all hosts of a job see it, as a rule.
     to_file = stats_json if stats_json or not report else report.with_name(f".{report.name}.{os.getpid()}.json")
@@ -173,9 +175,20 @@ lines of source, if the program has debug information.
         looker()
         watch(metrics)
     attends = not off and source_lines.tool() is not None and has_stderr()
-    if not attends and not report:
+    if not attends and not timed:
         os.execve(line[0], line, own)
     stream = source_lines.Stream(source_lines.Resolver())
-    if report and to_file:
-        attended.run(line, own, stream.feed, stream.end, lambda: write_report(report, to_file, keep=bool(stats_json)))
-    attended.run(line, own, stream.feed, stream.end)
+    text = keepers.text_file() if stats and not to_file and not spread else None
+
+    def finish(status: int) -> int:
+        if not timed:
+            return status
+        keepers.wait(to_file, spread)
+        if text:
+            keepers.pass_text_on(text)
+        ended = keepers.status_of(keepers.cut_short(to_file) if to_file else None, status)
+        if report and to_file:
+            write_report(report, to_file, keep=bool(stats_json))
+        return ended
+
+    attended.run(line, own | keepers.mark(text), stream.feed, stream.end, finish)

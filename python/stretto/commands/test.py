@@ -19,7 +19,8 @@ from stretto.core.processes import child
 from stretto.mpi import wheels
 from stretto.mpi.abis import ABIS, KINDS
 from stretto.mpi.mpi import MpiNotFound
-from stretto.native import build, cpp_tests
+from stretto.native import build, chosen_tests, cpp_tests
+from stretto.native.chosen_tests import Chosen
 from stretto.native.cpp_tests import Tally, read_report
 
 PARTS = ("release", "pytest", "asan", "tsan")
@@ -55,13 +56,6 @@ def install_mpis() -> list[str]:
                 lacking.append(kind)
                 err.print(str(error)[-2000:], markup=False)
     return lacking
-
-
-def named_paths(arguments: Sequence[str]) -> list[str]:
-    """Arguments that are paths of tests. Other words may belong to an option before them."""
-    return [
-        a for a in arguments if not a.startswith("-") and (a.split("::")[0].endswith(".py") or a.startswith("tests/"))
-    ]
 
 
 # Most tests wait: for a launcher to start, for a rank that is late, for a time limit. They run side
@@ -123,6 +117,19 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
 # ---- the command ---------------------------------------------------------------------------------
 
 
+def run_named(names: Chosen, parts: Sequence[str] | None, quick: bool, environment: dict[str, str]) -> Tally:
+    """Runs what somebody has named, and nothing else."""
+    total = Tally()
+    for preset in [part for part in parts or ["release"] if part != "pytest"]:
+        for program, cases in names.cases.items():
+            total.add(cpp_tests.run_cases(preset, program, cases, environment))
+    if names.words and (not parts or "pytest" in parts):
+        with working("installing MPIs from PyPI"):
+            install_mpis()
+        total.add(run_pytest(list(names.words), quick, environment))
+    return total
+
+
 def run_parts(parts: list[str], arguments: list[str], quick: bool, environment: dict[str, str]) -> Tally:
     total = Tally()
     with ThreadPoolExecutor(1) as pool:
@@ -152,7 +159,8 @@ def command(
         Optional[list[str]],
         typer.Argument(
             metavar="[PYTEST ARGS]...",
-            help="Handed to pytest, e.g. [b]tests/mpi/test_progress.py -k barrier[/].",
+            help="Files of tests, also of C++, and words for pytest: [b]tests/mpi/test_progress.py -k barrier[/]. \
+Only what is named runs. [b]-k WORD[/] alone finds cases of C++ and Python.",
             show_default=False,
         ),
     ] = None,
@@ -176,13 +184,18 @@ def command(
     unknown = [p for p in part or [] if p not in PARTS]
     if unknown:
         fail(f"--part {unknown[0]}: one of {', '.join(PARTS)}")
-    for path in named_paths(arguments or []):
+    arguments = arguments or []
+    for path in filter(chosen_tests.is_path, arguments):
         if not (root() / path.split("::")[0]).exists():
             fail(f"{path}: there is no such test file or folder in {root()}")
-    parts = part or [p for p in PARTS if not (quick and p in ("asan", "tsan"))]
     begin = time.monotonic()
     environment = {"STRETTO_TEST_LONG": "1"} if long else {}
-    total = run_parts(list(parts), arguments or [], quick, environment)
+    names = chosen_tests.chosen(arguments)
+    if names.by_name:
+        total = run_named(names, part, quick, environment)
+    else:
+        parts = part or [p for p in PARTS if not (quick and p in ("asan", "tsan"))]
+        total = run_parts(list(parts), arguments, quick, environment)
     for name in total.failures:
         out.print(f"FAILED {name}", markup=False)
     note(f"{time.monotonic() - begin:.0f} s in all; logs in {build_root() / 'logs'}")

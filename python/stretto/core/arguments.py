@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Optional
 
+import typer
+
 from stretto.core.console import fail
 from stretto.core.paths import root
 
@@ -57,6 +59,7 @@ MOST_PER_CPU = 64  # ranks, unless --force is given
 # Old names of options. They still work, and help does not show them.
 OLD_NAMES = {
     "--np": "--ranks",
+    "-np": "--ranks",  # what mpiexec calls it
     "--bytes": "--sizes",
     "--picture": "--plot",
     "--repetitions": "--repeat",
@@ -68,6 +71,8 @@ OLD_NAMES = {
 def hide_old_names(option: Any) -> None:
     """Makes help and errors show only the new names of an option. The parser still understands all."""
     names = list(option.opts)
+    if "--ranks" in names and "-n" in names:
+        names.append("-np")
     option.opts = [name for name in names if OLD_NAMES.get(name) not in names]
     if option.opts == names:
         return
@@ -83,10 +88,27 @@ def hide_old_names(option: Any) -> None:
     option.add_to_parser = add_all
 
 
+def quote_wrong_values(parameter: Any) -> None:
+    """Makes errors of Typer name the value, which newer versions leave out."""
+    process = parameter.process_value
+
+    def process_and_quote(context: Any, value: Any) -> Any:
+        try:
+            return process(context, value)
+        except typer.BadParameter as error:
+            shown = value if isinstance(value, str) else " ".join(map(str, value or ()))
+            if shown and shown not in error.message:
+                error.message = f"'{shown}': {error.message}"
+            raise
+
+    parameter.process_value = process_and_quote
+
+
 def tidy_options(command: Any, context: Any) -> None:
     """Makes help show no type for an option without a value, and no old names. Newer versions of
     Typer would show <bool>."""
     for parameter in command.get_params(context):
+        quote_wrong_values(parameter)
         if getattr(parameter, "is_bool_flag", False):
             parameter.metavar = ""
         if parameter.param_type_name == "option":
@@ -129,6 +151,9 @@ def algorithm_names(op: str, names: Iterable[str]) -> list[str]:
     """Algorithms as stretto-model takes them: `bcast:chain` is `chain` of a bcast. Fails for names
     that the sources do not have."""
     known = algorithms()
+    names = list(names)
+    if not names:
+        fail(f"name an algorithm of {op} with -a: {_listed(op, known)}")
     return [_algorithm(op, name, known) for name in names]
 
 
@@ -220,3 +245,10 @@ def readable(path: Optional[Path]) -> Optional[Path]:
     except OSError as error:
         fail(f"cannot read {path}: {error.strerror}")
     return path
+
+
+def all_readable(paths: list[Path]) -> list[Path]:
+    """Callback of arguments that name files to read."""
+    for path in paths:
+        readable(path)
+    return paths

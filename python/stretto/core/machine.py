@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,25 @@ def needed_by_libraries(library: Path) -> list[str]:
     except OSError:
         return []
     return re.findall(r"\(NEEDED\).*\[(.*)\]", listing)
+
+
+def share_in_use(seconds: float) -> float:
+    """The share of this process's processors that programs use while this one sleeps."""
+    before = _ticks()
+    time.sleep(seconds)
+    busy, every = (after - old for after, old in zip(_ticks(), before))
+    return busy / every if every else 0.0
+
+
+def _ticks() -> tuple[int, int]:
+    """Ticks of the usable processors: those that were in use, and all."""
+    usable, busy, every = os.sched_getaffinity(0), 0, 0
+    for number, text in re.findall(r"^cpu(\d+) (.*)$", Path("/proc/stat").read_text(), re.MULTILINE):
+        if int(number) in usable:
+            user, nice, system, idle, waits, *rest = map(int, text.split()[:8])  # further ones count twice
+            busy += user + nice + system + sum(rest)
+            every += user + nice + system + idle + waits + sum(rest)
+    return busy, every
 
 
 def warn_if_busy() -> float:

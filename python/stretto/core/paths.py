@@ -40,7 +40,15 @@ def base() -> Path:
 
 
 def user_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "stretto"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home("XDG_CACHE_HOME") / ".cache") / "stretto"
+
+
+def _home(instead: str) -> Path:
+    """The user's home. `instead`: the variable that does without."""
+    home = os.path.expanduser("~")  # of the password file, without HOME
+    if os.environ.get("HOME") == "" or not os.path.isabs(home):
+        raise NoPlace(f"HOME is not set: set it, or {instead}, to a directory that you may write to")
+    return Path(home)
 
 
 def make_directory(path: Path) -> None:
@@ -65,7 +73,7 @@ def preloadable(library: Path) -> Path:
         return library
     folder = user_cache() / "preload"
     if _splits(folder):
-        folder = _own_temporary_directory()
+        folder = _temporary_directory_of_links()
     link = folder / short_hash(library) / library.name
     make_directory(link.parent)
     link_to(library, link)
@@ -88,14 +96,18 @@ def _splits(path: Path) -> bool:
     return re.search(r"[\s:]", str(path)) is not None
 
 
-def _own_temporary_directory() -> Path:
-    """A directory that only this user can write to, because ranks load a library from it."""
-    folder = Path(tempfile.gettempdir(), f"stretto-{os.getuid()}")
-    if _splits(folder):
+def _temporary_directory_of_links() -> Path:
+    if _splits(Path(tempfile.gettempdir())):
         raise NoPlace(
-            f"LD_PRELOAD can name no file in {user_cache()} nor in {folder.parent}: both have a space or a colon "
-            "in their names; set TMPDIR"
+            f"LD_PRELOAD can name no file in {user_cache()} nor in {tempfile.gettempdir()}: both have a space or a "
+            "colon in their names; set TMPDIR"
         )
+    return own_temporary_directory("stretto")
+
+
+def own_temporary_directory(name: str) -> Path:
+    """A directory that only this user can write to: ranks load libraries or start programs from it."""
+    folder = Path(tempfile.gettempdir(), f"{name}-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -117,7 +129,7 @@ def cache_root() -> Path:
 
 def own_profile(cluster: str | None = None) -> Path:
     """The profile that `stretto model measure` writes, and that all other commands look for first."""
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or _home("XDG_CONFIG_HOME") / ".config")
     return config / "stretto" / (f"cluster-{cluster}.toml" if cluster else "profile.toml")
 
 

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,15 +102,22 @@ class Resolver:
     def __init__(self) -> None:
         self.known: dict[tuple[str, str], str] = {}
 
+    def learn(self, places: Iterable[tuple[str, str]]) -> None:
+        """Asks for several places: once for each file."""
+        offsets: dict[str, list[str]] = {}
+        for file, offset in dict.fromkeys(places):
+            if (file, offset) not in self.known:
+                offsets.setdefault(file, []).append(offset)
+        for file, wanted in offsets.items():
+            for offset, found in zip(wanted, ask(file, wanted)):
+                where = f"{shown(found.file)}:{found.line}" if found.file else f"{file}+0x{offset}"
+                name = f" in {function_name(found.function, found.file)}" if found.function else ""
+                self.known[file, offset] = where + name
+
     def place(self, file: str, offset: str) -> str:
         """`step.c:33 in step`, or `app+0x1234 in step`, or the place as it came."""
-        key = (file, offset)
-        if key not in self.known:
-            (found,) = ask(file, [offset])
-            where = f"{shown(found.file)}:{found.line}" if found.file else f"{file}+0x{offset}"
-            name = f" in {function_name(found.function, found.file)}" if found.function else ""
-            self.known[key] = where + name
-        return self.known[key]
+        self.learn([(file, offset)])
+        return self.known[file, offset]
 
     def text(self, text: str) -> str:
         """A text with lines in place of addresses."""

@@ -12,11 +12,12 @@ from typing import Any
 from stretto.core.console import working
 from stretto.core.source_lines import Resolver
 from stretto.demo import timed
-from stretto.demo.part import Clock, Outcome, Part, Request, describe, shown, words
+from stretto.demo.part import Clock, Outcome, Part, Request, describe, shown
+from stretto.demo.pictures import words
 from stretto.mpi import launching
 from stretto.mpi.launching import JobHangs
 
-ABOUT = "a mistake: ranks leave a loop at different times"
+ABOUT = "A mistake: ranks leave a loop at different times"
 RANKS, PATIENCE_S = 3, 4
 
 
@@ -65,7 +66,7 @@ def run(request: Request, program: Path, clock: Clock) -> Outcome:
 
 def panel(axis: Any, verdict: str, message: str) -> None:
     text = message.replace(" (rank", "\n(rank").replace("; rank", ";\nrank")
-    words(axis, "A mistake: ranks call different collectives", f"{verdict}.\n\n{text}")
+    words(axis, ABOUT, f"{verdict}.\n\n{text}")
 
 
 PART = Part("mismatch", ABOUT, 8, prepare, run)

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from stretto.demo import timed
-from stretto.demo.part import Clock, Outcome, Part, Request, bars, compare_pairs, describe, medians
+from stretto.demo.part import Clock, Outcome, Part, Request, compare_pairs, describe, medians
+from stretto.demo.pictures import COLUMNS, bars
 
-ABOUT = "on one node: data-parallel SGD, an Allreduce of 256 KiB in each step"
+ABOUT = "One node: data-parallel SGD"
 STEPS = "2000"
 
 
@@ -20,13 +21,21 @@ def prepare(request: Request) -> Path:
 def run(request: Request, program: Path, clock: Clock) -> Outcome:
     argv = [program, STEPS]
     without, with_it = timed.pairs(request.mpi, request.ranks, argv, request.repeat, clock, "one node: SGD")
-    verdict, colour, ratio = compare_pairs(f"SGD on {request.ranks} ranks", without, with_it)
+    what = f"SGD on {request.ranks} ranks"
+    seen, gain, colour, ratio = compare_pairs(what, without, with_it)
     return Outcome(
-        verdict,
+        seen,
         colour,
-        [describe(f"examples/sgd.c, {medians(len(without))}", request.mpi, request.ranks)],
+        [
+            describe(
+                f"examples/sgd.c, an Allreduce of 256 KiB in each step, {medians(len(without))}",
+                request.mpi,
+                request.ranks,
+            )
+        ],
         {"without_s": without, "with_s": with_it, "ratio": ratio},
-        [partial(bars, title="One node: data-parallel SGD", columns={"without": without, "with Stretto": with_it})],
+        [partial(bars, title=ABOUT, columns=dict(zip(COLUMNS, (without, with_it))))],
+        gain,
     )
 
 

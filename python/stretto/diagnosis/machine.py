@@ -11,14 +11,17 @@ from pathlib import Path
 from stretto.core import machine
 from stretto.core.paths import is_checkout, own_profile
 from stretto.diagnosis.verdict import BAD, GOOD, WARN, Verdict
-from stretto.native import build, guarding, packages, portable, prebuilt, probe
+from stretto.native import build, guarding, packages, portable, prebuilt, probe, ready
 
 
 def check_tools() -> Iterator[Verdict]:
-    ready = prebuilt.has(portable.LIBRARIES)
-    if ready:
+    is_prebuilt = prebuilt.has(portable.LIBRARIES)
+    if is_prebuilt:
         yield Verdict(GOOD, "the libraries", f"prebuilt, in {prebuilt.FOLDER}")
-    purposes = [("build", BAD, "building the library")] * (not ready)
+    built = next((folder for each in portable.LIBRARIES if (folder := ready.found([each]))), None)
+    if built and packages.missing("build"):
+        yield Verdict(GOOD, "the libraries", f"built, in {built}")
+    purposes = [("build", WARN if built else BAD, "building the library")] * (not is_prebuilt)
     purposes += [("test", WARN, "`stretto test` only")] * is_checkout()
     for needed_by, level, purpose in purposes:
         if lacking := packages.missing(needed_by):
@@ -127,8 +130,8 @@ def rules_files() -> list[Path]:
 
 
 def check_rules() -> Iterator[Verdict]:
-    program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
     for file in rules_files():
+        program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
         done = subprocess.run([str(program), "rules", "--rules", str(file)], capture_output=True, text=True)
         if done.returncode:
             yield Verdict(

@@ -12,13 +12,14 @@ from typing import Any
 
 from stretto.bench import pagerank
 from stretto.core.console import working
+from stretto.core.paths import preloadable
 from stretto.diagnosis.verdict import BAD, GOOD, WARN, Verdict
 from stretto.mpi import Mpi, finding, launching
 from stretto.mpi.abis import ABIS
 from stretto.mpi.environments import SERVED_AT_ONCE
 from stretto.mpi.launching import JobHangs
-from stretto.native import prebuilt
-from stretto.native.build import library_for
+from stretto.native import build, packages, prebuilt
+from stretto.native.build import BuildError
 
 
 def check_mpi(mpi: Mpi) -> Verdict:
@@ -31,8 +32,13 @@ def check_mpi(mpi: Mpi) -> Verdict:
             "has no compiler wrapper: not tried",
             f"Install its headers (for Debian's: {ABIS[mpi.abi].headers['debian']}).",
         )
-    program = pagerank.compile_pagerank(mpi)
-    library = library_for(mpi.abi)
+    try:
+        program, library = pagerank.compile_pagerank(mpi), preloadable(build.library(mpi.abi))
+    except BuildError:
+        if not (lacking := packages.missing("build")):
+            raise
+        why = "not tried: the program or the library is not built, and there is no compiler"
+        return Verdict(WARN, mpi.title, why, packages.advice(lacking))
     arguments = ["--vertices", "3000", "--topics", "1"]
     with tempfile.TemporaryDirectory(prefix="stretto-doctor-") as folder:
         stats = Path(folder, "stats.json")

@@ -20,6 +20,7 @@ MPIS = ("openmpi", "mpich")
 PYTHON = "3.9"  # the oldest that the kit runs on
 PROGRAMS = (
     "stretto-core-to-core",
+    "stretto-keeper",
     "stretto-probe",
     "stretto-topology",
     "stretto-model",

@@ -29,6 +29,7 @@ class Abi:
     sonames: list[str]
     standard: bool
     large_count: bool
+    extensions: list[str]
     handle_symbol: str
     srun_option: str
     definitions: list[str]

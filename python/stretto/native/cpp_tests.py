@@ -16,7 +16,7 @@ from pathlib import Path
 
 from stretto.core.console import err, out, working
 from stretto.core.paths import build_root
-from stretto.core.processes import stream
+from stretto.core.processes import child, stream
 from stretto.native import build
 from stretto.native.build import BuildError
 
@@ -132,4 +132,24 @@ def run(preset: str, programs: Sequence[str], targets: Sequence[str], environmen
     if tally.failures:
         err.print(output[-8000:], markup=False)
     out.print(f"{preset}: {tally} ({time.monotonic() - begin:.0f} s)", markup=False)
+    return tally
+
+
+def run_cases(preset: str, program: str, cases: str, environment: dict[str, str]) -> Tally:
+    """Builds one program and runs the cases of a filter of gtest, on the terminal."""
+    try:
+        with working(f"{preset}: building {program}"):
+            directory = build.ensure_built(preset, [program])
+    except BuildError as error:
+        err.print(str(error)[-6000:], markup=False)
+        return Tally(failures=[f"{preset}: build"])
+    report = directory / "tests" / f"cases-{os.getpid()}.xml"
+    line = [*(without_aslr() if preset == "tsan" else []), str(directory / "tests" / program)]
+    line += [f"--gtest_filter={cases}", f"--gtest_output=xml:{report}", "--gtest_brief=1"]
+    with child(line, env={**os.environ, **environment}) as tests:
+        status = tests.wait()
+    tally = read_report(report, preset) if report.exists() else Tally()
+    report.unlink(missing_ok=True)
+    if status and not tally.failures:
+        tally.failures.append(f"{preset}: {program} (exit status {status})")
     return tally

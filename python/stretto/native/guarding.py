@@ -70,7 +70,9 @@ def chosen(found: dict[str, Any], asked: str) -> Line:
         return Line(subject, "kernel faults guard buffers: all system calls wait for data under way", True)
     if asked != "segv" and found["guard"] != "none" and found["move"] and found["calls"]:
         because = ", as STRETTO_OVERLAP_GUARD=user asks" if found["guard"] == "kernel" else ""
-        return Line(subject, f"user mode guards buffers, and system calls are caught{because}", True)
+        return Line(
+            subject, f"user mode guards buffers of programs with one thread, and system calls are caught{because}", True
+        )
     needed = (segv(found), calls(found)) if asked == "segv" else (guard(found), move(found), calls(found))
     lacks = [line.subject for line in needed if line.finding.startswith("refused")]
     advice = "Calls go as without the option on such a rank: docs/overlap.md, what guards the data."

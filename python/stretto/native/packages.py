@@ -14,7 +14,7 @@ class Requirement:
     kind: str  # program, header or python
     name: str
     package: str  # name of the Debian package
-    needed_by: str  # all, build, or test
+    needed_by: str  # all, build, test or deb
 
     @property
     def present(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from stretto.core import pypi
 from stretto.core.paths import build_root, root
 from stretto.native import build, portable
 
@@ -27,6 +28,7 @@ NATIVE = (
     "stretto-kv",
     "stretto-pmix",
     "stretto-core-to-core",
+    "stretto-keeper",
     "stretto-kv-bench",
     "stretto-model",
     "stretto-node-model",
@@ -82,7 +84,10 @@ def add_pure_dependencies(folder: Path, python: str, wheels: Path | None = None)
 
 
 def _pip(command: str, *words: str) -> None:
-    build.run_tool([sys.executable, "-m", "pip", command, "--disable-pip-version-check", *words])
+    try:
+        build.run_tool([sys.executable, "-m", "pip", command, "--disable-pip-version-check", *words])
+    except build.BuildError as error:
+        raise build.BuildError(f"Python packages cannot be had: {pypi.why_failed(str(error))}; see --wheels") from None
 
 
 def _from(wheels: Path | None) -> Sequence[str]:

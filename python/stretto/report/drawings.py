@@ -5,7 +5,8 @@ Labels are HTML around it. Colours are classes of the page's style."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from stretto.core.units import format_size
@@ -61,6 +62,19 @@ def columns(stacks: Sequence[Sequence[tuple[str, float, str]]], label: str, top:
     return _svg(len(stacks), 100, shapes, label, "columns")
 
 
+def nice(top: float) -> float:
+    """The end of an axis from 0: 1, 2, 2.5 or 5 times a power of ten."""
+    if top <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(top))
+    return next(step * power for step in (1, 2, 2.5, 5, 10) if top <= step * power * (1 + 1e-9))
+
+
+def scale(top: float, text: Callable[[float], str]) -> list[tuple[float, str]]:
+    """The marks of a vertical axis that ends at `top`: where each is, in percent from above, and its value."""
+    return [(0.0, text(top)), (50.0, text(top / 2)), (100.0, "0")]
+
+
 def area(points: Sequence[tuple[float, float]], top: float) -> str:
     """Two parts over time, one on the other."""
     shapes = ""
@@ -79,8 +93,16 @@ def area(points: Sequence[tuple[float, float]], top: float) -> str:
     return _svg(len(points), 100, shapes, "Time in collectives over the run", "area")
 
 
-def matrix(waited: dict[tuple[int, int], float], ranks: int, names: Sequence[str]) -> str:
-    """A row for each rank that waited, a column for each that it waited for."""
+def strength(part: float) -> float:
+    """How strong a colour is for a part of the greatest value: its square root, so that small ones are seen."""
+    return 0.06 + 0.94 * math.sqrt(part)
+
+
+def matrix(
+    waited: dict[tuple[int, int], float], ranks: int, names: Sequence[str]
+) -> tuple[str, list[tuple[float, str]]]:
+    """A row for each rank that waited, a column for each that it waited for. Also the colours' legend:
+    how strong, and what that means."""
     groups = len(names)
     size = -(-ranks // groups)
     cells: dict[tuple[int, int], float] = {}
@@ -90,17 +112,14 @@ def matrix(waited: dict[tuple[int, int], float], ranks: int, names: Sequence[str
     most = max(cells.values(), default=0.0)
     shapes = f'<rect class="empty" x="0" y="0" width="{groups}" height="{groups}"/>'
     for (row, column), seconds in sorted(cells.items()):
-        title = f"{names[row]} waited {_seconds(seconds)} for {names[column]}"
-        strength = math.sqrt(seconds / most) if most else 0.0
+        opacity = strength(seconds / most if most else 0.0)
+        title = f"{names[row]} waited {format_seconds(seconds)} for {names[column]}"
         shapes += (
             f'<rect class="cell" x="{column + 0.04:g}" y="{row + 0.04:g}" width="0.92" height="0.92" '
-            f'style="fill-opacity:{0.06 + 0.94 * strength:.3f}"><title>{escape(title)}</title></rect>'
+            f'style="fill-opacity:{opacity:.3f}"><title>{escape(title)}</title></rect>'
         )
-    return _svg(groups, groups, shapes, "Which rank waited for which", "matrix")
-
-
-def _seconds(seconds: float) -> str:
-    return format_seconds(seconds)
+    legend = [(strength(part), format_seconds(part * most)) for part in (1 / 16, 1 / 4, 1)] if most else []
+    return _svg(groups, groups, shapes, "Which rank waited for which", "matrix"), legend
 
 
 def format_seconds(seconds: float | None) -> str:
@@ -123,20 +142,25 @@ def format_bytes(number: float) -> str:
 
 
 def format_count(number: float) -> str:
+    """Three digits and a unit. Fractions are kept below 10: half of an axis may be one."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if number >= limit:
             return f"{number / min(limit, 1e3 if unit == 'k' else limit):.3g}{unit}"
-    return f"{number:.0f}"
+    return f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.2g}"
 
 
-def size_columns(
-    sizes: dict[str, dict[int, tuple[int, float]]], ops: Sequence[str], which: int
-) -> tuple[str, list[str]]:
-    """Calls (0) or seconds (1) by size, the collectives of `ops` in colours of their own. Also the
-    labels below."""
+@dataclass
+class Chart:
+    svg: str
+    scale: list[tuple[float, str]]  # marks of the vertical axis
+    labels: list[str]  # of the columns
+
+
+def size_columns(sizes: dict[str, dict[int, tuple[int, float]]], ops: Sequence[str], which: int) -> Chart | None:
+    """Calls (0) or seconds (1) by size, the collectives of `ops` in colours of their own."""
     known = sorted({least for each in sizes.values() for least in each})
     if not known:
-        return "", []
+        return None
     first = known[0].bit_length()
     lengths = [0 if bits == 0 else 1 << (bits - 1) for bits in range(first, known[-1].bit_length() + 1)]
     stacks, labels = [], []
@@ -150,8 +174,9 @@ def size_columns(
                 stack.append((f"c{i}", value, f"{op or 'others'}, {size_text(least)}: {text}"))
         stacks.append(stack)
         labels.append(size_text(least))
-    top = max(sum(value for _, value, _ in stack) for stack in stacks)
-    return columns(stacks, "Calls by size" if which == 0 else "Time by size", top or 1.0), labels
+    top = nice(max(sum(value for _, value, _ in stack) for stack in stacks))
+    svg = columns(stacks, "Calls by size" if which == 0 else "Time by size", top)
+    return Chart(svg, scale(top, format_count if which == 0 else format_seconds), labels)
 
 
 def size_text(least: int) -> str:

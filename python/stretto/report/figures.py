@@ -15,6 +15,14 @@ from stretto.report.places import Place, places_of
 
 Row = dict[str, Any]
 BINS = 200
+# Calls of MPI that are no collectives, by the keys of `other_calls` (docs/statistics.md).
+OTHERS = {
+    "messages": "messages and waits",
+    "one_sided": "one-sided calls",
+    "files": "files (MPI-IO)",
+    "communicators": "making communicators",
+}
+NOTHING: Row = {"run_ns": 0, "in_calls_ns": 0, "communicators": [], "freed": []}  # is known of a rank
 
 
 @dataclass
@@ -24,10 +32,16 @@ class Share:
     run: float = 0.0
     calls: float = 0.0
     waiting: float | None = None
+    others: dict[str, float] = field(default_factory=dict)  # in other calls, by a key of OTHERS
 
     @property
     def outside(self) -> float:
         return max(self.run - self.calls, 0.0)
+
+    @property
+    def rest(self) -> float:
+        """Outside of all calls that were timed."""
+        return max(self.outside - sum(self.others.values()), 0.0)
 
     @property
     def moving(self) -> float:
@@ -102,7 +116,7 @@ def read(path: Path) -> Row:
 def counts_by_op(rank: Row) -> dict[str, Row]:
     """Calls by collective and path, over all communicators of a rank."""
     found: dict[str, Row] = {}
-    for comm in rank["communicators"] + rank["freed"]:
+    for comm in [*rank["communicators"], *rank["freed"], {"collectives": rank.get("collectives", {})}]:
         for op, counts in comm["collectives"].items():
             sums = found.setdefault(op, {"calls": defaultdict(int), "bytes": 0, "ns": 0})
             for path, calls in counts["calls"].items():
@@ -114,14 +128,18 @@ def counts_by_op(rank: Row) -> dict[str, Row]:
 
 def share_of(rank: Row) -> Share:
     waiting = rank.get("waiting_ns")
-    return Share(rank["run_ns"] / 1e9, rank["in_calls_ns"] / 1e9, None if waiting is None else waiting / 1e9)
+    others = {kind: counts["ns"] / 1e9 for kind, counts in rank.get("other_calls", {}).items() if counts["calls"]}
+    return Share(rank["run_ns"] / 1e9, rank["in_calls_ns"] / 1e9, None if waiting is None else waiting / 1e9, others)
 
 
 def mean(shares: list[Share]) -> Share:
+    """Ranks of which nothing is known have no run."""
+    shares = [share for share in shares if share.run] or shares
     known = [s.waiting for s in shares if s.waiting is not None]
     count = len(shares)
     waiting = sum(known) / count if known else None
-    return Share(sum(s.run for s in shares) / count, sum(s.calls for s in shares) / count, waiting)
+    others = {kind: sum(s.others.get(kind, 0.0) for s in shares) / count for s in shares for kind in s.others}
+    return Share(sum(s.run for s in shares) / count, sum(s.calls for s in shares) / count, waiting, others)
 
 
 def waiting_of(rank: Row, op: str, ns: int) -> float | None:
@@ -244,7 +262,9 @@ def left_to_mpi(ranks: list[Row]) -> list[Row]:
 
 
 def figures(stats: Row) -> Figures:
-    ranks = stats["per_rank"]
+    read = {rank["rank"]: rank for rank in stats["per_rank"]}
+    lacking = stats.get("cut_short", {}).get("not_read", [])
+    ranks = [read.get(r, {**NOTHING, "rank": r}) for r in sorted({*read, *lacking})]
     shares = [share_of(rank) for rank in ranks]
     places = places_of(ranks)
     late = late_ranks(ranks, places)

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from stretto import __version__
 from stretto.core import html_pages
 from stretto.report import drawings
-from stretto.report.figures import Figures, Row, figures
+from stretto.report.drawings import Chart
+from stretto.report.figures import OTHERS, Figures, Row, figures
 from stretto.report.verdict import ADVICE, call_name, percent, verdict
 
 MOST_PLACES = 14
@@ -28,12 +30,26 @@ def split_bar(run: Figures) -> str:
         [
             ("waiting", waiting / whole, f"waiting {drawings.format_seconds(waiting)}"),
             ("moving", share.moving / whole, f"moving {drawings.format_seconds(share.moving)}"),
-            ("outside", share.outside / whole, f"outside collectives {drawings.format_seconds(share.outside)}"),
+            *((kind, share.others[kind] / whole, text) for kind, text in others(run)),
+            ("outside", share.rest / whole, f"{rest_name(run)} {drawings.format_seconds(share.rest)}"),
         ]
     )
 
 
-def rank_columns(run: Figures) -> tuple[str, list[tuple[float, str]]]:
+def others(run: Figures) -> list[tuple[str, str]]:
+    """Kinds of other calls that took time, each with its words."""
+    return [
+        (kind, f"{name} {drawings.format_seconds(run.share.others[kind])}")
+        for kind, name in OTHERS.items()
+        if run.share.others.get(kind)
+    ]
+
+
+def rest_name(run: Figures) -> str:
+    return "outside of MPI" if run.share.others else "outside collectives"
+
+
+def rank_columns(run: Figures) -> Chart:
     """Parts of each rank's time; of many ranks, means of neighbours."""
     stacks, names = [], []
     for group in drawings.grouped(run.ranks, drawings.MOST_COLUMNS):
@@ -45,41 +61,41 @@ def rank_columns(run: Figures) -> tuple[str, list[tuple[float, str]]]:
             stack.append((kind, part, f"rank {name}: {kind} {percent(part)}"))
         stacks.append(stack)
         names.append(name)
-    top = max((sum(part for _, part, _ in stack) for stack in stacks), default=0.0)
-    return drawings.columns(stacks, "Time in collectives by rank", nice(top)), drawings.ticks(names)
+    top = top_of_parts(sum(part for _, part, _ in stack) for stack in stacks)
+    svg = drawings.columns(stacks, "Time in collectives by rank", top)
+    return Chart(svg, drawings.scale(top, percent), names)
 
 
-def nice(top: float) -> float:
-    """The end of an axis."""
-    return next((end for end in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5) if top <= end), 1.0)
+def top_of_parts(parts: Iterable[float]) -> float:
+    """The end of an axis of parts of 1."""
+    return min(drawings.nice(max(parts, default=0.0)), 1.0)
 
 
 def _ranks_name(group: range) -> str:
     return str(group[0]) if len(group) == 1 else f"{group[0]}–{group[-1]}"
 
 
-def rank_matrix(run: Figures) -> tuple[str, list[tuple[float, str]]]:
+def rank_matrix(run: Figures) -> Row:
     names = [_ranks_name(group) for group in drawings.grouped(run.ranks, drawings.MOST_CELLS)]
-    return drawings.matrix(run.waited, run.ranks, [f"rank {name}" for name in names]), drawings.ticks(names, 8)
+    svg, legend = drawings.matrix(run.waited, run.ranks, [f"rank {name}" for name in names])
+    return {"svg": svg, "legend": legend, "ticks": drawings.ticks(names, 8)}
 
 
 def time_plot(run: Figures) -> Row | None:
     if len(run.time) < 2:
         return None
-    top = nice(max(moving + waiting for moving, waiting in run.time))
+    top = top_of_parts(moving + waiting for moving, waiting in run.time)
     end = run.bin_seconds * len(run.time)
     labels = [drawings.format_seconds(end * i / 4) if i else "0" for i in range(5)]
-    return {"svg": drawings.area(run.time, top), "top": percent(top), "labels": labels}
+    return {"svg": drawings.area(run.time, top), "scale": drawings.scale(top, percent), "labels": labels}
 
 
 def size_plots(run: Figures) -> Row | None:
     order = [op.name for op in run.operations if op.name in run.sizes][: drawings.COLOURS]
-    calls, labels = drawings.size_columns(run.sizes, order, 0)
-    if not labels:
+    calls, seconds = (drawings.size_columns(run.sizes, order, which) for which in (0, 1))
+    if calls is None:
         return None
-    seconds, _ = drawings.size_columns(run.sizes, order, 1)
-    others = len(run.sizes) > len(order)
-    return {"calls": calls, "seconds": seconds, "ticks": drawings.ticks(labels, 6), "ops": order, "others": others}
+    return {"calls": calls, "seconds": seconds, "ops": order, "others": len(run.sizes) > len(order)}
 
 
 def comparison(run: Figures, off: Figures) -> list[Row]:
@@ -167,33 +183,42 @@ def words(text: str) -> Any:
     return Markup(re.sub("`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
-def render(stats: Row, off_stats: Row | None = None) -> str:
+def drawing(svg: str) -> Any:
+    """A drawing is markup already."""
     from markupsafe import Markup
 
+    return Markup(svg)
+
+
+FILTERS = {
+    "seconds": drawings.format_seconds,
+    "bytes": drawings.format_bytes,
+    "count": drawings.format_count,
+    "percent": percent,
+    "call": call_name,
+    "ticks": drawings.ticks,
+    "drawing": drawing,
+    "words": words,
+    "ranks": ranks_text,
+    "moment": moment,
+}
+
+
+def render(stats: Row, off_stats: Row | None = None) -> str:
     run = figures(stats)
     off = figures(off_stats) if off_stats else None
     rows = placement(run)
-    filters = {
-        "seconds": drawings.format_seconds,
-        "bytes": drawings.format_bytes,
-        "count": drawings.format_count,
-        "percent": percent,
-        "call": call_name,
-        "drawing": Markup,
-        "words": words,
-        "ranks": ranks_text,
-        "moment": moment,
-    }
     return html_pages.render(
         TEMPLATE,
-        filters,
+        FILTERS,
         title=f"Stretto: {run.command}",
         version=__version__,
         run=run,
         verdict=verdict(run, off),
         split=split_bar(run),
+        others=others(run),
+        rest_name=rest_name(run),
         by_rank=rank_columns(run),
-        rank_top=percent(nice(max((s.part for s in run.per_rank), default=0.0))),
         matrix=rank_matrix(run) if run.waited else None,
         time=time_plot(run),
         sizes=size_plots(run),

@@ -27,11 +27,23 @@ bool is_component(const char* name);
 // Whether the host reports failed processes and revoked communicators (ULFM). Only the host can:
 // its own collectives return then, and in time.
 bool reports_failures();
-// A wait pokes the host once in so many steps. The number follows from the cost of PMPI_Test there.
+// Enters the host's progress engine by a function that is there for that. False: it has none.
+bool drive();
+// A wait pokes the host once in so many steps. The number follows from the cost of a poke there.
 unsigned poke_every();
 // Whether the host raises an error of a receive's request by the handler of its communicator, as it
 // does in MPI_Recv. If not, that of MPI_COMM_WORLD hears of it.
 bool requests_keep_handlers();
+
+// Whether the host says of a request, without any effect, that it is complete.
+bool looks_at_requests();
+// If so: whether this request is complete, or inactive, or none.
+bool is_complete(MPI_Request request);
+// Whether MPI_Testany returns MPI_SUCCESS for a persistent receive that has failed.
+bool testany_hides_errors();
+// Whether the status that MPI_Testsome gives for a persistent receive that has failed says
+// MPI_SUCCESS. Its code is right.
+bool testsome_hides_errors();
 
 // Whether MPI_Sendrecv_replace sets MPI_ERROR in a status without an error.
 bool waits_clear_errors();
@@ -45,6 +57,11 @@ bool nonblocking_gains();
 
 // Whether no rank leaves MPI_Init before all have entered it.
 bool meets_in_init();
+
+// What MPI_Topo_test has said of a communicator, `said`, put right. In Open MPI 5 a distributed
+// graph that was made of a grid or a graph says that it is one, and the functions of grids then
+// crash.
+int topology_of(MPI_Comm comm, int said);
 
 // ---- Launcher.cpp ----
 // What the launcher says of this process by environment variables. It need not be true of

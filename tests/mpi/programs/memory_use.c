@@ -27,7 +27,7 @@ static void segments_kib(long* all, long* dumped) {
   while (file && fgets(line, sizeof line, file)) {
     unsigned long begin, end;
     if (sscanf(line, "%lx-%lx ", &begin, &end) == 2) {
-      ours = strstr(line, "/memfd:stretto") != NULL;
+      ours = strstr(line, "/memfd:stretto") != NULL && strstr(line, "/memfd:stretto-stats") == NULL;
       size = (long)((end - begin) / 1024);
     } else if (ours && !strncmp(line, "VmFlags:", 8)) {
       *all += size;

@@ -40,14 +40,36 @@ static void too_many(void) {
   CHECK(class == MPI_ERR_COUNT, "Send_c gave error class %d", class);
 }
 
+// A request needs its arrays after the call has returned.
+static void arrays(void) {
+  enum { kMost = 8, kCalls = 100 };
+  MPI_Request requests[kCalls];
+  static int in[kCalls][kMost];
+  int out[kMost];
+  for (int i = 0; i < kMost; i++) out[i] = world_rank * 100 + i;
+  for (int k = 0; k < kCalls; k++) {
+    MPI_Count counts[kMost];
+    MPI_Aint displs[kMost];
+    for (int i = 0; i < kMost; i++) counts[i] = 1, displs[i] = (i + k) % world_size;
+    MPI_Ialltoallv_c(out, counts, displs, MPI_INT, in[k], counts, displs, MPI_INT, MPI_COMM_WORLD, &requests[k]);
+    memset(counts, -1, sizeof counts);
+  }
+  MPI_Waitall(kCalls, requests, MPI_STATUSES_IGNORE);
+  for (int k = 0; k < kCalls; k++) {
+    for (int i = 0; i < world_size; i++) {
+      const int right = i * 100 + (world_rank + k) % world_size;
+      CHECK(in[k][(i + k) % world_size] == right, "Ialltoallv_c %d gave %d", k, in[k][(i + k) % world_size]);
+    }
+  }
+}
+
 int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_SINGLE);
   CHECK(host_function("PMPI_Send_c") == NULL, "this MPI has large counts");
   messages();
   packed();
   too_many();
-  // Stretto cannot narrow arrays of a nonblocking call: programs must see that it is not there.
-  CHECK(dlsym(RTLD_DEFAULT, "MPI_Ialltoallv_c") == NULL, "the library shows MPI_Ialltoallv_c");
+  arrays();
   if (world_rank == 0) printf("RESULT {\"right\": true}\n");
   MPI_Finalize();
   return 0;

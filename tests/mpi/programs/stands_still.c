@@ -31,23 +31,25 @@ static long wrong_bytes(const char* in) {
   return wrong;
 }
 
-// A child that stops this process when it is told to, and lets it go on after so long. In user mode
-// raise() would wait for all data.
+// A process that stops this one when it is told to, and lets it go on after so long. It is a child
+// of a child, because nothing returns early in user mode while there are children.
 static int start_stopper(double seconds) {
   int ends[2];
   CHECK(pipe(ends) == 0, "pipe");
-  const pid_t child = fork();
+  const pid_t own = getpid(), child = fork();
   CHECK(child >= 0, "fork");
   if (child == 0) {
     char byte;
+    if (fork() != 0) _exit(0);
     close(ends[1]);
     if (read(ends[0], &byte, 1) == 1) {
-      kill(getppid(), SIGSTOP);
+      kill(own, SIGSTOP);
       sleep_ms(1000 * seconds);
-      kill(getppid(), SIGCONT);
+      kill(own, SIGCONT);
     }
     _exit(0);
   }
+  waitpid(child, NULL, 0);
   close(ends[0]);
   return ends[1];
 }

@@ -5,10 +5,13 @@
 //   collective  calls Bcast where the others call Barrier
 //   killed      is killed before a Barrier; the others print the class of the error they get, and
 //               after how long
+//   lost        is killed before the second of two Alltoalls of 1 MiB a block; likewise
 //   exits       leaves without MPI_Finalize before a Barrier; likewise
 //   finalizes   calls MPI_Finalize before a Barrier; likewise
 //   elsewhere   waits in a Barrier of a duplicate, while the others wait in one of MPI_COMM_WORLD;
 //               gives up after 6 s
+//   computes    computes for ever after the first Barrier of MPI_COMM_WORLD, while the others wait
+//               for its data in a Bcast
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,17 +20,29 @@
 #include <unistd.h>
 
 static void leave(const char* kind) {
-  if (strcmp(kind, "killed") == 0) kill(getpid(), SIGKILL);
+  if (strcmp(kind, "killed") == 0 || strcmp(kind, "lost") == 0) kill(getpid(), SIGKILL);
   if (strcmp(kind, "exits") == 0) _exit(0);
   alarm(20);  // hosts wait for each other here
   MPI_Finalize();
   exit(0);
 }
 
-static void wait_for_who_has_left(const char* kind, int rank) {
+static int long_alltoall(int size) {
+  const int block = 1 << 20;
+  char* const send = calloc(size, block);
+  char* const receive = calloc(size, block);
+  const int code = MPI_Alltoall(send, block, MPI_BYTE, receive, block, MPI_BYTE, MPI_COMM_WORLD);
+  volatile char sum = 0;
+  for (long i = 0; i < (long)size * block; i += 4096) sum += receive[i];
+  free(send);
+  free(receive);
+  return code;
+}
+
+static void wait_for_who_has_left(const char* kind, int rank, int size) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const double began = MPI_Wtime();
-  const int code = MPI_Barrier(MPI_COMM_WORLD);
+  const int code = strcmp(kind, "lost") == 0 ? long_alltoall(size) : MPI_Barrier(MPI_COMM_WORLD);
   int class = -1, length = 0;
   char text[MPI_MAX_ERROR_STRING] = "";
   MPI_Error_class(code, &class);
@@ -60,12 +75,21 @@ int main(int argc, char** argv) {
       MPI_Bcast(bytes, 8, MPI_BYTE, 0, MPI_COMM_WORLD);
     else
       MPI_Barrier(MPI_COMM_WORLD);
-  } else if (strcmp(kind, "killed") == 0 || strcmp(kind, "exits") == 0 || strcmp(kind, "finalizes") == 0) {
+  } else if (strcmp(kind, "killed") == 0 || strcmp(kind, "lost") == 0 || strcmp(kind, "exits") == 0 ||
+             strcmp(kind, "finalizes") == 0) {
+    if (strcmp(kind, "lost") == 0) {
+      long_alltoall(size);
+      MPI_Barrier(MPI_COMM_WORLD);  // all have all data
+    }
     if (odd) leave(kind);
-    wait_for_who_has_left(kind, rank);
+    wait_for_who_has_left(kind, rank, size);
   } else if (strcmp(kind, "elsewhere") == 0) {
     alarm(6);  // nothing else ends this
     MPI_Barrier(odd ? other : MPI_COMM_WORLD);
+  } else if (strcmp(kind, "computes") == 0) {
+    volatile unsigned long steps = 0;
+    while (odd) steps++;
+    MPI_Bcast(bytes, 8, MPI_BYTE, size - 1, MPI_COMM_WORLD);
   } else {
     fprintf(stderr, "wrong_program: unknown kind '%s'\n", kind);
     MPI_Abort(MPI_COMM_WORLD, 2);

@@ -11,7 +11,8 @@ HELP = """Clusters on this machine, for trying MPI programs between hosts.
 
 Hosts are sets of Linux namespaces, each with its own name, network, processes and shared memory; \
 switches are bridges; links
-have rates. [b]stretto cluster up[/] makes one, [b]stretto cluster run -- ./app[/] starts a program on it. Needs root.
+have rates. [b]stretto cluster up[/] makes one, [b]stretto cluster run -- ./app[/] starts a program on it.
+No root is needed.
 """
 
 app = typer.Typer(help=HELP, rich_markup_mode="rich", no_args_is_help=True)

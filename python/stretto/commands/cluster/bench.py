@@ -23,6 +23,7 @@ from stretto.core.units import parse_sizes
 from stretto.mpi import choosing, environments
 from stretto.mpi.choosing import MPI_HELP
 from stretto.mpi.environments import SERVED_AT_ONCE
+from stretto.native import probe
 from stretto.native.build import library_for
 
 
@@ -87,7 +88,7 @@ def command(
         checked(parse_ops, op), least, most, method.value, root_shift, repeat=repeat, budget_s=budget, off=off
     )
     check_outputs(json_file)
-    options = environments.parse_settings(settings or [])
+    options = probe.checked_settings(settings or [])
     try:
         cluster = Cluster.find(name)
         for where in maps.split(","):

@@ -20,6 +20,7 @@ from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 from stretto.mpi import choosing, environments, launching
 from stretto.mpi.choosing import MPI_HELP
+from stretto.native import probe
 from stretto.native.build import library_for
 
 
@@ -79,7 +80,7 @@ def command(
         fail(reason)
     path = choosing.find_program(program[0])
     check_outputs(json_file)
-    wanted, extra = environments.parse_settings(settings or []), launching.words_of(launcher or [])
+    wanted, extra = probe.checked_settings(settings or []), launching.words_of(launcher or [])
     check_crowd(np or 1)
     with plain_errors():
         cluster = Cluster.find(name)

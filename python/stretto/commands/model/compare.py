@@ -35,7 +35,7 @@ from stretto.rules import stretto_rules
 
 def command(
     op: Op,
-    algorithm: Algorithms,
+    algorithm: Algorithms = None,
     mpi: MpiName = None,
     cluster: ClusterName = None,
     rank_map: RankMap = "slot",
@@ -61,7 +61,7 @@ def command(
     """Execute the schedules over the MPI's messages, here or on a cluster, and compare with the prediction."""
     if k == "best":
         fail("compare: a number for --k")
-    algorithm = arguments.algorithm_names(op, algorithm)
+    algorithm = arguments.algorithm_names(op, algorithm or ())
     lengths = numbers(sizes, "--sizes")
     arguments.check_crowd(ranks or 2)
     costs = profile_file.load(profile, cluster)

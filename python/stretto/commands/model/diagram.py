@@ -36,10 +36,10 @@ from stretto.model.text import call_text, ranks_text
 
 def command(
     op: Op,
-    algorithm: Algorithms,
     plot: Annotated[
         Path, typer.Option("--plot", metavar="FILE", help="SVG, PNG or PDF.", callback=output_files.drawable)
     ],
+    algorithm: Algorithms = None,
     ranks: Ranks = "16",
     sizes: Sizes = "8",
     profile: ProfileFile = None,

@@ -33,7 +33,6 @@ from stretto.model import timer
 
 def command(
     op: Op,
-    algorithm: Algorithms,
     goal: Annotated[
         Path,
         typer.Option(
@@ -43,6 +42,7 @@ def command(
             callback=output_files.writable,
         ),
     ],
+    algorithm: Algorithms = None,
     ranks: Ranks = "16",
     sizes: Sizes = "8",
     profile: ProfileFile = None,

@@ -36,7 +36,7 @@ from stretto.model.text import call_text, format_parts, ranks_text, say_profile
 
 def command(
     op: Op,
-    algorithm: Algorithms,
+    algorithm: Algorithms = None,
     ranks: Ranks = "16",
     sizes: Sizes = "8",
     profile: ProfileFile = None,

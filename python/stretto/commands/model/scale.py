@@ -40,7 +40,7 @@ from stretto.model.text import call_text, say_profile
 
 def command(
     op: Op,
-    algorithm: Algorithms,
+    algorithm: Algorithms = None,
     ranks: Ranks = "2:4096",
     sizes: Sizes = "8",
     profile: ProfileFile = None,

@@ -10,7 +10,7 @@ from typing import Annotated, Optional
 import typer
 from rich.live import Live
 
-from stretto.commands.top import figures, jobs, metrics, picture
+from stretto.commands.top import figures, jobs, metrics, picture, stacks
 from stretto.commands.top.jobs import Row
 from stretto.core import source_lines
 from stretto.core.console import fail, out
@@ -25,6 +25,9 @@ def with_lines(view: Row) -> Row:
     """Lines of source in place of addresses, for ranks that wait or that others wait for."""
     for row in [*view["held_up"], *(row for row in view["rows"] if row["waiting_s"] is not None)]:
         row["at"] = row["at"] and resolver.text(row["at"])
+    for row in view["rows"]:
+        row["host_call"] = row["host_call"] and resolver.text(row["host_call"])
+    view["contradictions"] = [resolver.text(each) for each in view["contradictions"]]
     return view
 
 
@@ -73,6 +76,9 @@ def command(
         Optional[Path],
         typer.Option("--metrics", metavar="FILE", help="Write Prometheus text into FILE once a second, until it ends."),
     ] = None,
+    show_stacks: Annotated[
+        bool, typer.Option("--stacks", help="Print where each rank is: its stack. Also of jobs without Stretto.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="First wait until the process PID has started its job.")] = False,
 ) -> None:
     """Watch a running job: what each rank is doing, and who waits for whom.
@@ -82,6 +88,9 @@ with Stretto in front, its ranks say what they do in memory that others may read
     """
     check_outputs(json_file, metrics_file)
     program = jobs.looker()
+    if show_stacks:
+        rows = stacks.show(program, job)
+        return write_json(json_file, "top.stacks", {"processes": rows})
     if wait and not (job or "").isdigit():
         fail("--wait: it needs the number of a process")
     processes = jobs.await_job(program, int(job or 0)) if wait else jobs.choose(program, job)

@@ -96,6 +96,11 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
         missing = [ranks[pid] for pid in waits_for(process, frame)] if running else []
         missing = lacks(going_on) if inside and going_on and call["by"] == "schedule" else missing
     inside = inside or waited is not None
+    host = process["host_call"] if running and not inside else None  # known with a watchdog
+    if host:
+        call = {**(call or {}), "collective": host["name"].removeprefix("MPI_"), "by": "message", "at": host["at"]}
+        call |= {"seen": False, "since_s": host["since_s"], "waiting_s": host["since_s"]}
+        missing, inside = host["waits_for"], True
 
     return {
         "rank": process["rank"],
@@ -114,6 +119,7 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
         "waiting_s": call["waiting_s"] if inside else None,
         "waits_for": sorted(missing),
         "at": (waited or call).get("at") or None if running and call else None,
+        "host_call": host and host["words"],
         "deferred": deferred,
         "calls": calls,
         "bytes": total(process["collectives"], "bytes"),
@@ -142,7 +148,12 @@ def snapshot(history: Iterable[Row]) -> Row:
         rows.append(
             row_of(process, before.get(process["pid"], seen[0] if seen else process), samples, seconds, ranks, frame)
         )
-    return {"seconds": sum(f["interval_s"] for f in later), "rows": rows, "held_up": held_up(rows)}
+    return {"seconds": sum(f["interval_s"] for f in later), "rows": rows, "held_up": held_up(rows), **findings(frame)}
+
+
+def findings(frame: Row) -> Row:
+    """Ranks that wait for each other, and messages that do not fit. Known of messages with a watchdog."""
+    return {"cycles": frame["cycles"], "contradictions": frame["contradictions"]}
 
 
 def held_up(rows: list[Row]) -> list[Row]:

@@ -52,7 +52,9 @@ def doing_text(row: Row) -> Text:
         )
     if row["by"] is None:
         return Text("?" if row["doing"] == "unknown" else row["doing"], style="dim")
-    by = {"engine": "", "host": " (MPI)", "schedule": " (schedule)", "deferred": " (its data)"}[row["by"]]
+    by = {"engine": "", "host": " (MPI)", "schedule": " (schedule)", "deferred": " (its data)", "message": ""}[
+        row["by"]
+    ]
     return Text(call_name(row["doing"]) + by, style="bold" if row["waits_for"] else "")
 
 
@@ -60,7 +62,7 @@ def since_text(row: Row) -> str:
     if row["since_s"] is None:
         return ""
     exact = row["since_is_exact"] or (
-        row["waiting_s"] is not None and row["waiting_s"] >= row["since_s"] - 0.01
+        row["by"] != "message" and row["waiting_s"] is not None and row["waiting_s"] >= row["since_s"] - 0.01
     )  # the rank itself says so
     return ("" if exact else "> ") + time_text(row["since_s"])
 
@@ -180,6 +182,19 @@ def places_lines(rows: list[Row]) -> list[Text]:
     return [Text(f"waiting at {place}: {ranks_text(ranks)}") for place, ranks in places.items()][:MOST_PLACES]
 
 
+def finding_lines(view: Row) -> list[Text]:
+    """What ranks wait for outside collectives, cycles of waits, and messages that do not fit."""
+    calls: dict[str, list[int]] = {}
+    for row in view["rows"]:
+        if row["host_call"] and row["waiting_s"] >= figures.WORTH_TELLING_S:
+            calls.setdefault(row["host_call"], []).append(row["rank"])
+    found = [Text(f"rank {ranks_text(ranks)} in {words}") for words, ranks in calls.items()][:MOST_PLACES]
+    for cycle in view["cycles"]:
+        drawn = " -> ".join(map(str, [*cycle, cycle[0]]))
+        found.append(Text.assemble("each waits for the next: ", (drawn, "bold red")))
+    return found + [Text(each, style="red") for each in view["contradictions"]]
+
+
 def held_up_text(held: list[Row]) -> Text:
     text = Text()
     for h in held:
@@ -246,7 +261,9 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
     title.no_wrap, title.overflow = True, "ellipsis"
     below = collectives_table(rows, view["seconds"])
     deferred = deferred_lines(rows)[: None if height is None else max(height // 4, 1)]
-    room = len(rows) if height is None else height - below.row_count - len(held) - len(deferred) - MOST_PLACES - 9
+    findings = finding_lines(view)[: None if height is None else max(height // 4, 1)]
+    listed = len(held) + len(deferred) + len(findings) + (1 if findings else 0)
+    room = len(rows) if height is None else height - below.row_count - listed - MOST_PLACES - 9
     shown = fitting(rows, held, room)
     parts: list[RenderableType] = [title, "", ranks_table(shown, width)]
     if len(shown) < len(rows):
@@ -254,6 +271,8 @@ def picture(job: Row, view: Row, width: int, height: int | None = None) -> Rende
     parts += ["", below]
     if held:
         parts += ["", held_up_text(held)]
+    if findings:
+        parts += ["", *findings]
     if places := places_lines(rows):
         parts += ["", *places]
     if deferred:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Handles of the MPICH ABI: ints, and the predefined ones are constants of mpi.h. Bits 30 and 31
 // say how the object is stored: 0 not at all, 1 predefined. Bits 26 to 29 say what it is:
-// 3 a datatype, 6 an operation.
+// 3 a datatype, 6 an operation, 11 a request.
 #pragma once
 #include <mpi.h>
 
@@ -35,6 +35,9 @@ inline bool is_datatype(MPI_Datatype type, MPI_Datatype) { return is_object(type
 
 // Whether it may be an operation.
 inline bool is_operation(MPI_Op op) { return is_object(op, 6); }
+
+// Whether it may be a request. MPI_REQUEST_NULL is not stored.
+inline bool is_request(MPI_Request request) { return is_object(request, 11); }
 
 // Whether it is one of the host's own that operations.cpp does not name.
 inline bool is_hosts_operation(MPI_Op op) { return static_cast<std::uint32_t>(op) >> 30 == 1; }

@@ -6,13 +6,19 @@
 #include <cstring>
 
 namespace stretto::mpi::vendor {
+namespace {
+bool g_is_four = false;
+const bool* g_reports_failures = nullptr;  // from Open MPI 5 on
+}  // namespace
 
 bool recognises(const char* library_version) {
+  g_is_four = std::strstr(library_version, "Open MPI v4") != nullptr;
   // "Open MPI v4.1.4, package: ...". IBM's and Bull's builds say it, too, after their own name.
   return std::strstr(library_version, "Open MPI") != nullptr;
 }
 
 bool fill_constants(Constants& c) {
+  g_reports_failures = static_cast<const bool*>(host_symbol("ompi_ftmpi_enabled"));
   c.comm_null = STRETTO_HANDLE(MPI_Comm, MPI_COMM_NULL, ompi_mpi_comm_null);
   c.comm_self = STRETTO_HANDLE(MPI_Comm, MPI_COMM_SELF, ompi_mpi_comm_self);
   c.comm_world = STRETTO_HANDLE(MPI_Comm, MPI_COMM_WORLD, ompi_mpi_comm_world);
@@ -40,17 +46,40 @@ bool meets_in_init() {
   return asynchronous == nullptr || std::strchr("0fFnN", *asynchronous) != nullptr;  // 0, false, no, or empty
 }
 
+// Only the function of distributed graphs knows. It raises an error on grids and graphs, so the
+// communicator returns errors meanwhile. Open MPI's handlers can be put back.
+int topology_of(MPI_Comm comm, int said) {
+  if (said != MPI_CART && said != MPI_GRAPH) return said;
+  MPI_Errhandler before;
+  if (host().Comm_get_errhandler(comm, &before) != MPI_SUCCESS) return said;
+  host().Comm_set_errhandler(comm, host().constants.errors_return);
+  int in = 0, out = 0, weighted = 0;
+  const bool distributed = host().Dist_graph_neighbors_count(comm, &in, &out, &weighted) == MPI_SUCCESS;
+  host().Comm_set_errhandler(comm, before);
+  host().Errhandler_free(&before);
+  return distributed ? MPI_DIST_GRAPH : said;
+}
+
 bool is_component(const char* name) {
   return std::strncmp(name, "mca_", 4) == 0 || std::strncmp(name, "libmca_", 7) == 0 ||
          std::strncmp(name, "libopen-pal", 11) == 0 || std::strncmp(name, "libopen-rte", 11) == 0;
 }
 
-bool reports_failures() {
-  const auto* const enabled = static_cast<const bool*>(host_symbol("ompi_ftmpi_enabled"));  // from Open MPI 5 on
-  return enabled != nullptr && *enabled;
-}
+bool reports_failures() { return g_reports_failures != nullptr && *g_reports_failures; }
 
 bool requests_keep_handlers() { return true; }
+
+// Of a receive from any source, of which one has died, only tests and waits tell.
+bool looks_at_requests() { return !reports_failures(); }
+
+bool is_complete(MPI_Request request) {
+  int flag = 1;
+  host().Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+  return flag != 0;
+}
+
+bool testany_hides_errors() { return g_is_four; }
+bool testsome_hides_errors() { return false; }
 
 bool waits_clear_errors() { return false; }
 
@@ -63,6 +92,8 @@ bool yields_when_idle() {
 }
 
 bool nonblocking_gains() { return false; }
+
+bool drive() { return false; }
 
 unsigned poke_every() { return 1; }
 

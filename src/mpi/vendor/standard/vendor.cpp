@@ -138,6 +138,8 @@ bool meets_in_init() {
   return asynchronous == nullptr || std::strchr("0fFnN", *asynchronous) != nullptr;  // 0, false, no, or empty
 }
 
+int topology_of(MPI_Comm, int said) { return said; }
+
 bool is_component(const char* name) {
   constexpr const char* kStarts[] = {"libmpi_abi.", "libpmpi_abi.", "libmpl.",    "mca_",
                                      "libmca_",     "libopen-pal",  "libopen_mpi"};
@@ -155,6 +157,18 @@ bool reports_failures() {
 // Like MPICH 4 where it is not known. Each costs little where it is not so.
 bool requests_keep_handlers() { return false; }
 
+// Of a request that has failed, MPICH and Intel MPI call the error handler.
+bool looks_at_requests() { return g_is_open_mpi; }
+
+bool is_complete(MPI_Request request) {
+  int flag = 1;
+  host().Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+  return flag != 0;
+}
+
+bool testany_hides_errors() { return false; }
+bool testsome_hides_errors() { return g_is_intel || g_is_mpich; }
+
 bool waits_clear_errors() { return !g_is_open_mpi; }
 
 bool yields_when_idle() {
@@ -164,7 +178,9 @@ bool yields_when_idle() {
 
 bool nonblocking_gains() { return g_is_mpich; }
 
-// As in the MPICH ABI: MPI_Test is slow in Intel MPI.
+bool drive() { return false; }
+
+// As in the MPICH ABI: a poke is slow in Intel MPI.
 unsigned poke_every() { return g_is_intel ? 32 : 1; }
 
 }  // namespace stretto::mpi::vendor
