@@ -32,6 +32,9 @@ def source() -> Path:
 
 
 def main() -> int:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        return 0
     results = BUILD / "mpich-tests"
     for old in results.glob("failed-*.json"):
         old.unlink()

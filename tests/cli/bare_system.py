@@ -43,7 +43,8 @@ def bare_debian(suite: str) -> Iterator[Path]:
 def inside_of(system: Path, script: str, user: int = 0, timeout_s: float = LONG_S) -> str:
     """Runs a script in the system, in a namespace of mounts and one of processes that end with it.
     Returns what it prints."""
-    enter = 'mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/dev/shm" && exec chroot "$@"'
+    mounts = 'mount -t proc proc "$0/proc" && mount --bind /sys "$0/sys" && mount -t tmpfs tmpfs "$0/dev/shm"'
+    enter = f'{mounts} && exec chroot "$@"'
     line = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", enter, system]
     line += [f"--userspec={user}:{user}", str(system), "/bin/sh", "-ec", script]
     clean = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "DEBIAN_FRONTEND": "noninteractive"}
