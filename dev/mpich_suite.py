@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """MPICH's own tests, of Debian's source package, with Stretto in front of each MPI of this machine.
 
-    dev/mpich_suite.py [WORD...]        words for pytest: --mpi mpich@5, -k "coll and default"
+    dev/mpich_suite.py [WORD...]        words for pytest: --mpi mpich-5, -k "coll and default"
 
 It fetches the source into build/, runs tests/mpi/test_mpich_suite.py, and says which tests failed
 with Stretto, and which fail without it. It needs a line `deb-src` for apt, and takes hours.

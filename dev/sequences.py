@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Looks for differences between an MPI alone and with Stretto, by random sequences of MPI calls.
 
-    dev/sequences.py --mpi mpich@5 -n 3 --count 1000 [--first SEED] [--setting NAME]... [--without FEATURE]
+    dev/sequences.py --mpi mpich-5 -n 3 --count 1000 [--first SEED] [--setting NAME]... [--without FEATURE]
 
 It prints each difference, shrunk to the shortest sequence. `--plain` also shrinks what stops the MPI
 alone.

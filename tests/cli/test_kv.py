@@ -41,10 +41,11 @@ def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> 
         (s, n, "") for s in locks.SCHEMES for n in (1, 3)
     }
     rows = {(r["mode"], r["scheme"], r["clients"]): r for r in doc["results"]}
-    assert set(rows) == {(m, s, n) for m in locks.MODES for s in locks.SCHEMES for n in (1, 3)}    # On a loaded machine a client may not run at all in the 2 ms of one row.
+    assert set(rows) == {(m, s, n) for m in locks.MODES for s in locks.SCHEMES for n in (1, 3)}
+    # On a loaded machine a client may not run at all in the 2 ms of one row.
     assert all(r["locks_per_s"] >= 0 and r["sd"] >= 0 and r["relative_error"] >= 0 for r in rows.values())
     assert all(any(rows[m, s, 1]["locks_per_s"] > 0 for s in locks.SCHEMES) for m in locks.MODES)
-assert all((r["write_acquire_us"] > 0) == (r["mode"] != "read") for r in rows.values())
+    assert all((r["write_acquire_us"] > 0) == (r["mode"] != "read") for r in rows.values())
     assert all(r["locks_ratio"] == pytest.approx(1) for r in rows.values() if r["scheme"] == locks.BASE)
     # An uncontended reader of `passive` makes no atomic access where `2n-mutex` makes four.
     assert rows["read", "passive", 1]["locks_ratio"] > 4

@@ -96,6 +96,8 @@ def _has_case_for_every(metafunc: pytest.Metafunc) -> bool:
 def _wanted(metafunc: pytest.Metafunc) -> list[Mpi]:
     names = metafunc.config.getoption("--mpi", default=[]) or []
     chosen = [m for m in _found() if not names or any(m.tag.startswith(n) for n in names)]
+    if names and not chosen:
+        raise pytest.UsageError(f"--mpi {' '.join(names)}: no MPI has such an id: {', '.join(m.tag for m in _found())}")
     only = list(metafunc.definition.iter_markers("only"))
     if not names and not any(marker.kwargs.get("abi") == STANDARD.name for marker in only):
         chosen = [m for m in chosen if not m.is_standard]

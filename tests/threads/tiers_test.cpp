@@ -200,5 +200,6 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_ManyRanks, InTiers, testing::Values(Where{64, 
 #else
 INSTANTIATE_TEST_SUITE_P(ManyRanks, InTiers, testing::Values(Where{33, 1}, Where{64, 2}), name_of);
 #endif
+
 }  // namespace
 }  // namespace stretto::test
