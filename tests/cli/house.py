@@ -76,6 +76,58 @@ def includes_go_downward() -> Faults:
                 yield name, line
 
 
+def unit_of(path: str) -> str:
+    """A header and its .cpp are one unit: "shm/team"."""
+    return path.removeprefix("src/").rsplit(".", 1)[0].removesuffix(".gen")
+
+
+def cpp_units() -> dict[str, set[str]]:
+    """Each unit of src, and those that it includes."""
+    graph: dict[str, set[str]] = {}
+    for name in files("src/*.cpp", "src/*.hpp"):
+        included = re.findall(r'^\s*#include "([^"]+)"', (ROOT / name).read_text(), re.MULTILINE)
+        graph.setdefault(unit_of(name), set()).update(map(unit_of, included))
+    return {unit: included & graph.keys() - {unit} for unit, included in graph.items()}
+
+
+def reached(graph: dict[str, set[str]], start: str) -> set[str]:
+    """What `start` includes, and what that includes, and so on."""
+    found: set[str] = set()
+    ahead = [start]
+    while ahead:
+        new = graph[ahead.pop()] - found
+        found |= new
+        ahead += new
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The strongly connected components of more than one unit."""
+    ends = {unit: reached(graph, unit) for unit in graph}
+    found = {frozenset(other for other in ends[unit] if unit in ends[other]) for unit in graph}
+    return sorted((set(circle) for circle in found if circle), key=sorted)
+
+
+# Rooms with circles, and how many units are in them.
+CIRCLES_TODAY = {"engine": 10, "mpi": 42, "shm": 7, "sys": 4}
+
+
+@check
+def cpp_units_have_no_circle() -> Faults:
+    graph = cpp_units()
+    found: dict[str, list[str]] = {}
+    for circle in circles(graph):
+        room = min(circle).split("/")[0]
+        for unit in sorted(circle):
+            found.setdefault(room, []).append(f"{unit} includes {', '.join(sorted(graph[unit] & circle))}")
+    for room in sorted(found.keys() | CIRCLES_TODAY.keys()):
+        units, known = found.get(room, []), CIRCLES_TODAY.get(room, 0)
+        if len(units) > known:
+            yield from ((f"src/{room}", text) for text in units)
+        elif len(units) < known and (ROOT / "src" / room).exists():
+            yield f"src/{room}", f"{len(units)} units are in circles, CIRCLES_TODAY says {known}"
+
+
 @check
 def only_sys_calls_the_system() -> Faults:
     for name in files("src/*.cpp", "src/*.hpp"):

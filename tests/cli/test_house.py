@@ -26,6 +26,9 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     """Each check finds its faults in a made-up tree. Only table rows may be long."""
     texts = {
         "src/base/a.cpp": '#include "mpi/edge.hpp"\n#include <unistd.h>\n// ' + "x" * 100 + "\n" + "\n" * 450,
+        "src/base/one.hpp": '#include "base/two.hpp"\n',
+        "src/base/two.cpp": '#include "base/one.hpp"\n',
+        "src/base/two.hpp": "",
         "src/base/table.cpp": "// clang-format off\n" + "1, " * 50 + "\n// clang-format on\n// " + "x" * 100,
         "python/stretto/one.py": "from stretto import two\n",
         "python/stretto/two.py": "import stretto.one\n",
