@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoall, Alltoallv, Alltoallw. The arguments of a rank say what it sends and where data go.
 // Whether Stretto serves the call depends on none of these arguments.
-#include "mpi/overlap.hpp"
 #include "mpi/serve.hpp"
-#include "mpi/typed_data.hpp"
 
 namespace stretto::mpi {
 namespace {
 
 // Whether one array says how much is sent and how much is received, and there are data.
-bool have_same_counts(Arguments& arguments, Array give, Array take, const Extents& taken) {
+bool have_same_counts(Arguments& arguments, CountArray give, CountArray take, const Extents& taken) {
   return give.data == take.data && !all_empty(arguments, taken);
 }
 
@@ -50,8 +48,8 @@ bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send
   });
 }
 
-bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
-               Array receive_counts, Array receive_displs, Handle receive_type, Handle comm) {
+bool alltoallv(Call& call, const void* send, CountArray send_counts, CountArray send_displs, Handle send_type,
+               void* receive, CountArray receive_counts, CountArray receive_displs, Handle receive_type, Handle comm) {
   send == MPI_IN_PLACE ? call_sized(CallSize::Counts::mean, receive_counts, receive_type)
                        : call_sized(CallSize::Counts::mean, send_counts, send_type);
   return routed(call, comm, [&](auto route) {
@@ -66,8 +64,9 @@ bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displ
   });
 }
 
-bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types,
-               void* receive, Array receive_counts, Array receive_displs, const void* receive_types, Handle comm) {
+bool alltoallw(Call& call, const void* send, CountArray send_counts, CountArray send_displs, const void* send_types,
+               void* receive, CountArray receive_counts, CountArray receive_displs, const void* receive_types,
+               Handle comm) {
   send == MPI_IN_PLACE ? call_sized(CallSize::Counts::mean, receive_counts, 0, -1, receive_types)
                        : call_sized(CallSize::Counts::mean, send_counts, 0, -1, send_types);
   return routed(call, comm, [&](auto route) {

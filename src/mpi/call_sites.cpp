@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "mpi/process.hpp"
 #include "mpi/python_line.hpp"
 #include "sys/sys.hpp"
 
@@ -23,6 +22,7 @@ namespace {
 constexpr std::size_t kPathBytes = 4096;
 
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // guards the list's writing
+constinit std::atomic<bool (*)()> g_follow{nullptr};
 // The linker's names of the files in the list. They tell whether a file is still the same.
 constinit char g_names[shm::Modules::kMost][shm::Module::kPathBytes] = {};
 
@@ -52,6 +52,11 @@ void add(const LoadedObject& object) {
     (void)g_call_modules.add(object.begin, object.end, object.base, path);
   }
   pthread_mutex_unlock(&g_lock);
+}
+
+bool tell_peers() {
+  bool (*const follow)() = g_follow.load(std::memory_order_acquire);  // pairs with call_sites_followed_by
+  return follow == nullptr || follow();
 }
 
 struct Search {
@@ -146,8 +151,10 @@ bool call_site_seen(std::uintptr_t caller, const CallerRange& range, const Loade
   if (there.name == nullptr) return true;
   add(there);
   prepare(there.name);
-  return process_follow_modules();
+  return tell_peers();
 }
+
+void call_sites_followed_by(bool (*follow)()) { g_follow.store(follow, std::memory_order_release); }
 
 bool call_site_locate(std::uint64_t caller, shm::SourceLine* line) {
   const shm::Module* const module = caller != 0 ? g_call_modules.find(caller - 1) : nullptr;
@@ -157,7 +164,7 @@ bool call_site_locate(std::uint64_t caller, shm::SourceLine* line) {
     const LoadedObject object = known ? LoadedObject{} : object_at(line->caller - 1);
     if (object.name != nullptr) {
       add(object);
-      (void)process_follow_modules();
+      (void)tell_peers();
     }
   }
   return python_line(line->text) || line->caller != 0;

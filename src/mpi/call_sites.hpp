@@ -19,6 +19,10 @@ extern constinit shm::Modules g_call_modules;
 // of the file now: the entry then asks again at the next call.
 [[gnu::noinline]] bool call_site_seen(std::uintptr_t caller, const CallerRange& range, const LoadedObject& object);
 
+// Who tells peers of files that are added: `follow` returns false if that must be done later. Null:
+// there are no peers yet.
+void call_sites_followed_by(bool (*follow)());
+
 // engine::Sources::locate. A call through a binding of the MPI, for Fortran or C++, is taken to the
 // program's own. A thread that runs Python says its line.
 bool call_site_locate(std::uint64_t caller, shm::SourceLine* line);

@@ -8,8 +8,9 @@
 // may differ by what rounding can do. Results of user-defined operations are not compared, because
 // nothing is known of these operations.
 #pragma once
-#include "mpi/communicator.hpp"
+#include "mpi/call.hpp"
 #include "mpi/operations.hpp"
+#include "mpi/state.hpp"
 
 namespace stretto::mpi {
 

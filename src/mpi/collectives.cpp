@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier, Bcast, and the Gather, Scatter and Allgather families: which arguments are
 // significant on this rank.
-#include "mpi/overlap.hpp"
+#include "mpi/comm_agreement.hpp"
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
-
-constinit bool g_timed = false;
-constinit std::atomic<int> g_windows{0};
 
 namespace {
 
@@ -131,8 +128,8 @@ bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_t
   });
 }
 
-bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
-             Array displs, Handle receive_type, int root, Handle comm) {
+bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, CountArray counts,
+             CountArray displs, Handle receive_type, int root, Handle comm) {
   send == MPI_IN_PLACE ? call_sized(CallSize::Counts::own, counts, receive_type, root)
                        : call_sized(root, send_count, send_type);
   return routed(call, comm, [&](auto route) {
@@ -156,7 +153,7 @@ bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_
   });
 }
 
-bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle send_type, void* receive,
+bool scatterv(Call& call, const void* send, CountArray counts, CountArray displs, Handle send_type, void* receive,
               std::int64_t receive_count, Handle receive_type, int root, Handle comm) {
   receive == MPI_IN_PLACE ? call_sized(CallSize::Counts::own, counts, send_type, root)
                           : call_sized(root, receive_count, receive_type);
@@ -179,8 +176,8 @@ bool allgather(Call& call, const void* send, std::int64_t send_count, Handle sen
   });
 }
 
-bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
-                Array displs, Handle receive_type, Handle comm) {
+bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
+                CountArray counts, CountArray displs, Handle receive_type, Handle comm) {
   send == MPI_IN_PLACE ? call_sized(CallSize::Counts::own, counts, receive_type)
                        : call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
@@ -189,9 +186,6 @@ bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle se
     return serve_allgather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type);
   });
 }
-
-void window_made() { g_windows.fetch_add(1, std::memory_order_relaxed); }
-void window_gone() { g_windows.fetch_sub(1, std::memory_order_relaxed); }
 
 int host_done(Call& call, int code) {
   if (call.snapshot != nullptr) return check_end(call, code);

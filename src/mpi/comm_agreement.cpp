@@ -7,13 +7,14 @@
 #include "base/demands.hpp"
 #include "base/tuning.hpp"
 #include "engine/engine.hpp"
+#include "mpi/attendance.hpp"
 #include "mpi/job.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/nonblocking.hpp"
 #include "mpi/process.hpp"
 #include "mpi/schedules.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/world.hpp"
 #include "mpi/world_ranks.hpp"
 
 namespace stretto::mpi {
@@ -39,7 +40,7 @@ bool agree_on_options(State& state) {
     decline(state, "ranks without the library");
     return false;
   }
-  const Word mine = {lifecycle_version(),
+  const Word mine = {world_version(),
                      !options().enabled(),
                      options_have_error(),
                      options().check(),
@@ -171,13 +172,6 @@ void call_before_agreement(State& state, Collective collective, int code) {
   if (waits_for_all(collective)) ++state.calls_of_all;
   const bool now = waits_for_all(collective) && state.calls_of_all >= calls_until_agreement(state);
   if (now || state.calls >= kTuning.agree_calls_of_any_kind) agree(state, collective);
-}
-
-bool allgather_bytes(void* communicator, const void* mine, void* all, std::size_t bytes) {
-  const Inside inside;
-  const MPI_Datatype byte = host().constants.byte;
-  const int count = static_cast<int>(bytes);
-  return host().Allgather(mine, count, byte, all, count, byte, *static_cast<MPI_Comm*>(communicator)) == MPI_SUCCESS;
 }
 
 }  // namespace stretto::mpi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the members of a communicator agree on what serves its collectives.
 #pragma once
-#include "mpi/communicator.hpp"
+#include "mpi/state.hpp"
 
 namespace stretto::mpi {
 
@@ -23,9 +23,12 @@ std::uint32_t calls_until_agreement(const State& state);
 // Collective over the communicator, in a call of `collective`.
 void agree(State& state, Collective collective);
 
+// Called after a call with result `code` on a communicator whose members have not agreed yet, or
+// have to meet once more (State::withheld). It is collective over the communicator if they agree
+// now.
+[[gnu::cold]] void call_before_agreement(State& state, Collective collective, int code);
+
 // Says what serves the communicator, if an option asks for it (comm_report.cpp).
 void report(const State& state);
-// The same for calls with requests, once for a communicator.
-void report_requests(const State& state, const char* how);
 
 }  // namespace stretto::mpi

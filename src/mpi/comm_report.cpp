@@ -6,9 +6,9 @@
 #include "base/log.hpp"
 #include "coll/shm/manifest.hpp"
 #include "mpi/comm_agreement.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/schedules.hpp"
+#include "mpi/world.hpp"
 #include "select/shm_rules.hpp"
 
 namespace stretto::mpi {
@@ -113,13 +113,6 @@ void explain(const State& state) {
 }
 
 }  // namespace
-
-// Later ones are for persistent requests.
-void report_requests(const State& state, const char* how) {
-  if (state.rank != 0 || state.nonblocking != nullptr || !options().explain()) return;
-  log_explain("calls with requests on communicator %llu of %d ranks: %s", static_cast<unsigned long long>(state.serial),
-              state.size, how);
-}
 
 void report(const State& state) {
   if (options().explain()) explain(state);

@@ -14,7 +14,6 @@
 #include "mpi/call_sites.hpp"
 #include "mpi/discover.hpp"
 #include "mpi/host.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
@@ -25,6 +24,7 @@ constinit std::atomic<void*> g_noted_entries[kEntries] = {};
 constinit std::atomic<void*> g_tool_entries[kEntries] = {};
 constinit std::atomic<std::uint64_t> g_caller_lookups{0};
 constinit bool g_watched = false;
+constinit bool g_timed = false;
 constinit Host g_host = {};
 thread_local constinit Thread t_thread STRETTO_TLS = {};
 

@@ -22,6 +22,10 @@
 namespace stretto::mpi {
 
 using Handle = std::uintptr_t;
+template <class T>
+T as(Handle handle) {
+  return (T)handle;  // NOLINT: an int or a pointer; if it is an int, the upper half of the register is undefined
+}
 
 // Where this process stands. Only `serving` looks at a call's arguments.
 enum class Mode : std::uint8_t {
@@ -41,7 +45,7 @@ extern constinit std::atomic<void*> g_noted_entries[kEntries];
 // Of a PMPI tool that follows Stretto in the symbol order. MPI_ calls must visit it first.
 extern constinit std::atomic<void*> g_tool_entries[kEntries];
 
-struct State;  // communicator.hpp
+struct State;  // state.hpp
 
 // What the entry knows of a thread. The type is trivial, so it needs no guard and no destructor.
 struct Thread {
@@ -60,6 +64,9 @@ extern constinit std::atomic<std::uint64_t> g_caller_lookups;
 // Finds the host and leaves Mode::unresolved, once per process.
 // Any thread may do so.
 [[gnu::cold]] void resolve(const void* caller);
+// Called once by resolve(), when it has found a host that Stretto may serve. Reads the options.
+// Returns false if this process stands aside whatever the others do. Defined in lifecycle.cpp.
+bool lifecycle_begin();
 // Whether the host's handles are those for which Stretto is compiled. If not, this process stands
 // aside. MPI or a session must be initialised.
 bool host_is_proven();
@@ -126,115 +133,5 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 };
-
-// ---- The hand-written side ----
-
-// An array of counts or displacements: int, or 64-bit in the _c family.
-struct Array {
-  const void* data;
-  bool wide;
-  Array(const int* narrow, bool) : data(narrow), wide(false) {}
-  Array(const std::int64_t* large, bool) : data(large), wide(true) {}
-};
-
-struct Snapshot;   // check.hpp
-struct Requested;  // requests.hpp
-
-// One call on its way through Stretto.
-struct Call {
-  Entry entry;
-  std::uint64_t began_ns = 0;      // STRETTO_STATS
-  int code = 0;                    // MPI_SUCCESS or the error code to return
-  State* state = nullptr;          // null: the host judges the communicator
-  Snapshot* snapshot = nullptr;    // STRETTO_CHECK=3: compare with the host's result
-  Requested* requested = nullptr;  // of a nonblocking call
-  std::uint64_t note = 0;          // the note of a call that shared memory does not serve
-  bool to_memory = false;          // a rule gives the call to shared memory, although the communicator has schedules
-
-  [[nodiscard]] Collective collective() const { return kEntryFacts[static_cast<int>(entry)].collective; }
-};
-
-// Each function serves the call and returns true; call.code is the result. If it returns false, the
-// wrapper calls the host's function and then host_done.
-bool barrier(Call& call, Handle comm);
-bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm);
-bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-            std::int64_t receive_count, Handle receive_type, int root, Handle comm);
-bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
-             Array displs, Handle receive_type, int root, Handle comm);
-bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-             std::int64_t receive_count, Handle receive_type, int root, Handle comm);
-bool scatterv(Call& call, const void* send, Array counts, Array displs, Handle send_type, void* receive,
-              std::int64_t receive_count, Handle receive_type, int root, Handle comm);
-bool allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-               std::int64_t receive_count, Handle receive_type, Handle comm);
-bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive, Array counts,
-                Array displs, Handle receive_type, Handle comm);
-
-bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-              std::int64_t receive_count, Handle receive_type, Handle comm);
-bool alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type, void* receive,
-               Array receive_counts, Array receive_displs, Handle receive_type, Handle comm);
-// The arrays of types hold the host's handles.
-bool alltoallw(Call& call, const void* send, Array send_counts, Array send_displs, const void* send_types,
-               void* receive, Array receive_counts, Array receive_displs, const void* receive_types, Handle comm);
-bool neighbor_allgather(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-                        std::int64_t receive_count, Handle receive_type, Handle comm);
-bool neighbor_allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-                         Array counts, Array displs, Handle receive_type, Handle comm);
-bool neighbor_alltoall(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-                       std::int64_t receive_count, Handle receive_type, Handle comm);
-bool neighbor_alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type,
-                        void* receive, Array receive_counts, Array receive_displs, Handle receive_type, Handle comm);
-// Displacements are MPI_Aint in both count families.
-bool neighbor_alltoallw(Call& call, const void* send, Array send_counts, const void* send_displs,
-                        const void* send_types, void* receive, Array receive_counts, const void* receive_displs,
-                        const void* receive_types, Handle comm);
-bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, int root,
-            Handle comm);
-bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
-bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, Handle type, Handle op, Handle comm);
-bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op,
-                          Handle comm);
-bool scan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
-bool exscan(Call& call, const void* send, void* receive, std::int64_t count, Handle type, Handle op, Handle comm);
-
-// Called after the host's function: counts the call, or compares results for STRETTO_CHECK=3.
-// Returns what the program gets.
-int host_done(Call& call, int code);
-
-// Start-up: they call the host's function, then all ranks agree.
-int init(int* argc, char*** argv);
-int init_thread(int* argc, char*** argv, int required, int* provided);
-
-// While the program has a window, every call that Stretto serves drives the host at its end, as the
-// host's own collectives do. Some programs expect that a Barrier makes earlier one-sided operations
-// visible. A window counts before it is made, because a peer may be first to have and to use it.
-void window_made();
-void window_gone();
-template <class Make>
-int making_window(const Make& make) {
-  window_made();
-  const int code = make();
-  if (code != 0) window_gone();  // MPI_SUCCESS is 0 everywhere
-  return code;
-}
-template <class Free>
-int freeing_window(const Free& free) {
-  const int code = free();
-  if (code == 0) window_gone();
-  return code;
-}
-// The program makes one communicator of the members of two, which may be of several worlds
-// (world_ranks.hpp).
-void worlds_meet();
-// The program ends the job by MPI_Abort: the statistics say so (profile.cpp).
-void profile_abort();
-// How many neighbours this rank has in a communicator of the host: none without a topology. It sets
-// nothing if the host is not known.
-void neighborhood_count(Handle comm, int* sources, int* destinations);
-// MPI_Comm_free and MPI_Comm_disconnect. `comm` points to the handle.
-int comm_free(void* comm);
-int comm_disconnect(void* comm);
 
 }  // namespace stretto::mpi

@@ -2,7 +2,8 @@
 // From what went wrong to an MPI error code, raised through the communicator's error handler.
 #pragma once
 #include "base/status.hpp"
-#include "mpi/communicator.hpp"
+#include "mpi/call.hpp"
+#include "mpi/state.hpp"
 
 namespace stretto::mpi {
 

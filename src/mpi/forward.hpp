@@ -10,10 +10,11 @@
 #pragma once
 #include <type_traits>
 
-#include "mpi/entry.hpp"
+#include "mpi/held_handles.hpp"
 #include "mpi/host_waits.hpp"
 #include "mpi/noted.hpp"
 #include "mpi/other_call.hpp"
+#include "mpi/requests.hpp"
 #include "mpi/touched.hpp"
 #include "mpi/waiting.hpp"
 

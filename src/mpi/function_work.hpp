@@ -4,8 +4,7 @@
 #pragma once
 #include <cstdlib>
 
-#include "mpi/datatype.hpp"
-#include "mpi/serve.hpp"
+#include "mpi/data.hpp"
 #include "reduce/reduce.hpp"
 
 namespace stretto::mpi {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "mpi/communicator.hpp"
+#include "mpi/state.hpp"
 #include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {

@@ -9,7 +9,6 @@
 
 #include "base/locked.hpp"
 #include "mpi/host.hpp"
-#include "mpi/requests.hpp"
 
 namespace stretto::mpi {
 namespace {

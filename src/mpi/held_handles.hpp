@@ -10,4 +10,9 @@ namespace stretto::mpi {
 void held_add(Handle handle);
 void held_release(Handle handle);
 
+// What the wrappers of MPI_Op_free and MPI_Type_free call: if Stretto needs the handle, it is freed
+// later. False: it is the host's turn.
+bool op_free_served(int* code, void* op);
+bool type_free_served(int* code, void* datatype);
+
 }  // namespace stretto::mpi

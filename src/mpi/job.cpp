@@ -10,9 +10,9 @@
 #include "base/log.hpp"
 #include "base/user_path.hpp"
 #include "mpi/host.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/transport.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/world.hpp"
 #include "sys/sys.hpp"
 #include "topo/numbering.hpp"
 #include "topo/sources.hpp"
@@ -26,7 +26,7 @@ constinit Job* g_job = nullptr;
 // The file of rules, on rank 0.
 struct RulesFile {
   char path[kOptionPathBytes] = "";
-  stretto::Array<char> text;
+  Array<char> text;
   select::Rules rules;
 };
 constinit RulesFile* g_rules = nullptr;  // null: there is none
@@ -75,8 +75,8 @@ bool read_rules(const Options& options, OptionsReport& report, RulesFile& file) 
 // Rank 0 sends the text of its rules to all ranks, so that all have the same rules.
 bool share_rules(Job& job, int rank) {
   const Constants& c = host().constants;
-  stretto::Array<char> theirs;
-  stretto::Array<char>& text = g_rules != nullptr ? g_rules->text : theirs;
+  Array<char> theirs;
+  Array<char>& text = g_rules != nullptr ? g_rules->text : theirs;
   int bytes = rank == 0 ? static_cast<int>(text.size()) : 0;
   if (host().Bcast(&bytes, 1, c.int_, 0, c.comm_world) != MPI_SUCCESS) return false;
   if (bytes == 0) return true;
@@ -102,7 +102,7 @@ bool told_by(void*, const int* tellers, int count, const void* mine, void* all, 
     return host().Bcast(all, each, c.byte, tellers[0], c.comm_world) == MPI_SUCCESS;
   }
   if (count == size) return allgather(nullptr, mine, all, bytes);
-  stretto::Array<int> counts, places;
+  Array<int> counts, places;
   // As in topo::Records: the other ranks wait for this one.
   if (!counts.resize(static_cast<std::size_t>(size), 0) || !places.resize(static_cast<std::size_t>(size), 0))
     std::abort();

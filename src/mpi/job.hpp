@@ -39,7 +39,7 @@ struct Job {
   topo::Records<RankRecord> ranks;
   topo::Known known;
   topo::Hosts hosts;
-  stretto::Array<std::int32_t> node_of;        // as the placement says; -1: nowhere
+  Array<std::int32_t> node_of;                 // as the placement says; -1: nowhere
   bool has_nodes = false;                      // the placement has several
   topo::LevelChoice levels;                    // STRETTO_HIERARCHY of rank 0
   std::uint32_t scheduled = 0;                 // collectives that every rank wants by schedule, wherever its peers are

@@ -6,8 +6,8 @@
 
 #include "base/demands.hpp"
 #include "mpi/job.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/world.hpp"
 
 namespace stretto::mpi {
 namespace {

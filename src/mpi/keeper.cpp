@@ -8,9 +8,9 @@
 
 #include "base/log.hpp"
 #include "base/output_path.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/stats_output.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/world.hpp"
 #include "sys/sys.hpp"
 
 extern char** environ;
@@ -88,7 +88,7 @@ class Words {
   Words& operator=(const Words&) = delete;
 
  private:
-  stretto::Array<char*> words_;
+  Array<char*> words_;
 };
 
 // The program lies beside this library.
@@ -147,7 +147,7 @@ void keeper_begin() {
   g_path_known = true;
   if (observe::StatsPage* const page = profile_page()) describe(*page);
   const Place mine = own_place();
-  stretto::Array<Place> places;
+  Array<Place> places;
   if (!places.resize(static_cast<std::size_t>(world().size), Place{})) std::abort();  // the other ranks wait already
   host().Allgather(&mine, sizeof mine, c.byte, places.data(), sizeof mine, c.byte, c.comm_world);
   int first = 0;

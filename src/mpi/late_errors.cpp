@@ -5,9 +5,9 @@
 #include <new>
 #include <utility>
 
-#include "mpi/communicator.hpp"
 #include "mpi/errors.hpp"
-#include "mpi/lifecycle.hpp"
+#include "mpi/state.hpp"
+#include "mpi/world.hpp"
 
 namespace stretto::mpi {
 namespace {

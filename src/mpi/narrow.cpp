@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/locked.hpp"
+#include "mpi/neighborhood.hpp"
 #include "sys/hash.hpp"
 
 namespace stretto::mpi {

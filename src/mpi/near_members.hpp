@@ -16,7 +16,7 @@ int nodes_of(const int* job_ranks, int size);
 
 // The members on this node, and how they exchange words before they share memory.
 struct NearMembers {
-  stretto::Array<int> ranks;
+  Array<int> ranks;
   int me = 0;  // this rank's index in `ranks`
   transport::Transport transport;
 

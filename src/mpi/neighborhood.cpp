@@ -4,14 +4,14 @@
 #include <cstdlib>
 #include <new>
 
-#include "mpi/serve.hpp"
+#include "base/array.hpp"
 #include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
 namespace {
 
 struct Lists {
-  stretto::Array<int> sources, destinations;
+  Array<int> sources, destinations;
   bool is_grid = false;
 
   void both(int rank) {
@@ -20,7 +20,7 @@ struct Lists {
   }
 };
 
-bool has_places(stretto::Array<int>& list, int count) { return list.resize(static_cast<std::size_t>(count), 0); }
+bool has_places(Array<int>& list, int count) { return list.resize(static_cast<std::size_t>(count), 0); }
 
 bool read_grid(MPI_Comm comm, Lists& lists) {
   int dimensions = 0;
@@ -47,7 +47,7 @@ bool read_graph(const State& state, Lists& lists) {
 // Weights have places, too: to say that they are not wanted takes a symbol of the host.
 bool read_distributed_graph(MPI_Comm comm, Lists& lists) {
   int in = 0, out = 0, weighted = 0;
-  stretto::Array<int> in_weights, out_weights;
+  Array<int> in_weights, out_weights;
   if (host().Dist_graph_neighbors_count(comm, &in, &out, &weighted) != MPI_SUCCESS) return false;
   const bool places = has_places(lists.sources, in) && has_places(lists.destinations, out) &&
                       has_places(in_weights, in) && has_places(out_weights, out);
@@ -55,7 +55,7 @@ bool read_distributed_graph(MPI_Comm comm, Lists& lists) {
                                                lists.destinations.data(), out_weights.data()) == MPI_SUCCESS;
 }
 
-void name_nobody(stretto::Array<int>& list) {
+void name_nobody(Array<int>& list) {
   for (int& rank : list) {
     if (rank == MPI_PROC_NULL) rank = Neighborhood::kNobody;
   }

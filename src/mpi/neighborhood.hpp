@@ -3,7 +3,7 @@
 // one. Stretto serves neighbourhood collectives where there is.
 #pragma once
 #include "base/neighborhood.hpp"
-#include "mpi/communicator.hpp"
+#include "mpi/state.hpp"
 
 namespace stretto::mpi {
 
@@ -12,6 +12,9 @@ bool neighborhood_read(const State& state, Neighborhood& into);
 // The same on the heap, null if there is none. neighborhood_free() takes null as well.
 Neighborhood* neighborhood_create(const State& state);
 void neighborhood_free(Neighborhood* neighborhood);
+// How many neighbours this rank has in a communicator of the host: none without a topology. It sets
+// nothing if the host is not known.
+void neighborhood_count(Handle comm, int* sources, int* destinations);
 
 // The collectives that need a topology, if there is none.
 inline std::uint32_t unable_on(const State& state) { return state.neighborhood == nullptr ? kNeighborhoods : 0; }

@@ -3,7 +3,6 @@
 // a rank sends and receives. Whether Stretto serves the call depends on none of the arguments.
 #include "base/neighborhood.hpp"
 #include "mpi/serve.hpp"
-#include "mpi/typed_data.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -12,7 +11,7 @@ namespace {
 Extents regular_if(bool any, Arguments& arguments, std::int64_t count, int blocks) {
   return any || count < 0 ? regular(arguments, count, blocks) : Extents{0, nullptr, nullptr, false, blocks};
 }
-Extents irregular_if(bool any, Arguments& arguments, const Array& counts, const Array& displs, int blocks) {
+Extents irregular_if(bool any, Arguments& arguments, const CountArray& counts, const CountArray& displs, int blocks) {
   return any ? irregular(arguments, counts, displs, blocks) : Extents{0, nullptr, nullptr, false, 0};
 }
 
@@ -21,7 +20,7 @@ const Neighborhood& neighborhood_in(const Call& call) { return *call.state->neig
 Extents taken(Arguments& arguments, const Neighborhood& n, std::int64_t count) {
   return regular_if(n.receives(), arguments, count, n.sources());
 }
-Extents taken(Arguments& arguments, const Neighborhood& n, const Array& counts, const Array& displs) {
+Extents taken(Arguments& arguments, const Neighborhood& n, const CountArray& counts, const CountArray& displs) {
   return irregular_if(n.receives(), arguments, counts, displs, n.sources());
 }
 
@@ -68,7 +67,7 @@ bool neighbor_allgather(Call& call, const void* send, std::int64_t send_count, H
 }
 
 bool neighbor_allgatherv(Call& call, const void* send, std::int64_t send_count, Handle send_type, void* receive,
-                         Array counts, Array displs, Handle receive_type, Handle comm) {
+                         CountArray counts, CountArray displs, Handle receive_type, Handle comm) {
   call_sized(-1, send_count, send_type);
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
@@ -89,8 +88,9 @@ bool neighbor_alltoall(Call& call, const void* send, std::int64_t send_count, Ha
   });
 }
 
-bool neighbor_alltoallv(Call& call, const void* send, Array send_counts, Array send_displs, Handle send_type,
-                        void* receive, Array receive_counts, Array receive_displs, Handle receive_type, Handle comm) {
+bool neighbor_alltoallv(Call& call, const void* send, CountArray send_counts, CountArray send_displs, Handle send_type,
+                        void* receive, CountArray receive_counts, CountArray receive_displs, Handle receive_type,
+                        Handle comm) {
   call_sized(-1, 0, 0);  // the length of a block is not told
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
@@ -101,11 +101,11 @@ bool neighbor_alltoallv(Call& call, const void* send, Array send_counts, Array s
   });
 }
 
-bool neighbor_alltoallw(Call& call, const void* send, Array send_counts, const void* send_displs,
-                        const void* send_types, void* receive, Array receive_counts, const void* receive_displs,
+bool neighbor_alltoallw(Call& call, const void* send, CountArray send_counts, const void* send_displs,
+                        const void* send_types, void* receive, CountArray receive_counts, const void* receive_displs,
                         const void* receive_types, Handle comm) {
   call_sized(-1, 0, 0);  // the length of a block is not told
-  const auto wide = [](const void* displs) { return Array(static_cast<const std::int64_t*>(displs), true); };
+  const auto wide = [](const void* displs) { return CountArray(static_cast<const std::int64_t*>(displs), true); };
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     const Neighborhood& n = neighborhood_in(call);

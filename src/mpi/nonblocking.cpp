@@ -7,20 +7,15 @@
 #include <utility>
 
 #include "base/demands.hpp"
-#include "mpi/comm_agreement.hpp"
-#include "mpi/held_handles.hpp"
 #include "mpi/imports.hpp"
 #include "mpi/job.hpp"
-#include "mpi/late_errors.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/transport.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/world.hpp"
 
 namespace stretto::mpi {
-
-constinit std::atomic<bool> g_nonblocking{false};
 
 namespace {
 
@@ -29,12 +24,6 @@ constexpr transport::Transport kNowhere = {
     nullptr, [](void*, int, std::uint32_t, const char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, int, std::uint32_t, char*, std::uint64_t, std::uint32_t) { return false; },
     [](void*, std::uint32_t*, int) { return 0; }, [](void*) { return Status::invalid; }};
-
-// Whether the next call with a request makes the members meet.
-bool may_ask(const State& state) {
-  return state.nonblocking_choice == NonblockingChoice::automatic && state.nonblocking == nullptr &&
-         state.withheld == 0 && state.engine != nullptr && vendor::nonblocking_gains();
-}
 
 template <class... Each>
 constexpr std::uint32_t set_of(Each... each) {
@@ -55,28 +44,6 @@ constexpr std::uint32_t kMeasured =
     set_of(Collective::barrier, Collective::bcast, Collective::gather, Collective::gatherv, Collective::scatter,
            Collective::scatterv, Collective::allgather, Collective::allgatherv, Collective::alltoall,
            Collective::alltoallv, Collective::reduce, Collective::allreduce);
-
-// Of a generalized request.
-int query(void* context, MPI_Status* status) {
-  const Inside inside;
-  host().Status_set_elements(status, host().constants.byte, 0);
-  host().Status_set_cancelled(status, 0);
-  status->MPI_SOURCE = MPI_UNDEFINED;
-  status->MPI_TAG = MPI_UNDEFINED;
-  const auto& posted = *static_cast<const Posted*>(context);
-  if (posted.code != MPI_SUCCESS)
-    late_errors_note({posted.request, posted.entry, posted.comm, posted.serial, posted.outcome.status, posted.code});
-  return MPI_SUCCESS;
-}
-int release(void* context) {
-  auto* const posted = static_cast<Posted*>(context);
-  if (posted->counted) g_own_requests.fetch_sub(1, std::memory_order_relaxed);
-  posted->~Posted();
-  std::free(posted);
-  return MPI_SUCCESS;
-}
-// MPI forbids it for collectives.
-int cancel(void*, int) { return MPI_ERR_REQUEST; }
 
 // Of the host's messages by which members on a node make a team. Negative: there is none.
 class Number {
@@ -123,7 +90,7 @@ bool open_on_node(Nonblocking& made, State& state, engine::Process& process) {
   engine::Decline why;
   engine::Comm* const team = engine::comm_create(process, bootstrap, 0, why);
   if (team == nullptr) return refused(state, why.reason);
-  stretto::Array<int> everybody;
+  Array<int> everybody;
   for (int r = 0; r < state.size; r++) everybody.push(r);
   if (everybody.failed()) std::abort();  // as above
   made.scheduler.join(team, everybody.data());
@@ -209,10 +176,15 @@ bool a_program_forbids(const State& state) {
 
 }  // namespace
 
+bool nonblocking_may_ask(const State& state) {
+  return state.nonblocking_choice == NonblockingChoice::automatic && state.nonblocking == nullptr &&
+         state.withheld == 0 && state.engine != nullptr && vendor::nonblocking_gains();
+}
+
 void nonblocking_agreed(State& state, const int* job_ranks, engine::Process& process) {
   if (state.check == 3) state.nonblocking_choice = NonblockingChoice::off;  // results would have to be compared
   if (state.nonblocking_choice == NonblockingChoice::on) state.nonblocking = create(state, job_ranks, process);
-  if (may_ask(state)) g_nonblocking.store(true, std::memory_order_relaxed);
+  if (nonblocking_may_ask(state)) g_nonblocking.store(true, std::memory_order_relaxed);
 }
 
 void nonblocking_meet(State& state, engine::Process& process) {
@@ -231,31 +203,6 @@ void nonblocking_free(Nonblocking* nonblocking) {
   std::free(nonblocking);
 }
 
-// ---- One call ----
-
-void Posted::let_go() {
-  for (Handle& handle : held) held_release(std::exchange(handle, 0));
-  for (Data& each : data) each.let_go();
-  for (TypedData& each : typed) each.let_go();
-}
-
-Posted::~Posted() {
-  let_go();
-  for (std::int64_t* array : arrays) std::free(array);
-}
-
-Posted* posted_begin(Call& call, Handle comm) {
-  const Requested& requested = *call.requested;
-  call.state = requested.own != nullptr ? requested.state : state_if_any(as<MPI_Comm>(comm));
-  if (call.state == nullptr) return nullptr;
-  Nonblocking* const on = requested.own != nullptr ? requested.own : call.state->nonblocking;
-  if (may_ask(*call.state)) t_thread.asks = call.state;
-  if (on == nullptr || (on->served >> static_cast<int>(call.collective()) & 1) == 0) return nullptr;
-  void* const memory = std::malloc(sizeof(Posted));
-  if (memory == nullptr) std::abort();  // a kilobyte, and peers have decided alike
-  return new (memory) Posted(*on);
-}
-
 // A call that the host has refused on this rank alone is none, so it does not count.
 int request_left_to_host(int code) {
   State* const state = std::exchange(t_thread.asks, nullptr);
@@ -263,93 +210,6 @@ int request_left_to_host(int code) {
   state->withheld = state->served & kWaitForAll;
   state->served &= ~state->withheld;
   return code;
-}
-
-void posted_end(Call& call, Posted* posted) {
-  if (call.requested->tries && call.code == MPI_SUCCESS)
-    call.requested->tried = posted;
-  else if (!posted->given)
-    release(posted);
-}
-void posted_free(Posted* posted) {
-  if (posted != nullptr) release(posted);
-}
-
-int Posted::finish_data() {
-  const int of_data = finish_all(&data[0], &data[1]);
-  const int of_typed = finish_both(typed[0], typed[1]);
-  return of_data != MPI_SUCCESS ? of_data : of_typed;
-}
-
-TypedData& posted_typed(Posted& posted, int which) {
-  posted.typed[which].keep();
-  return posted.typed[which];
-}
-
-Data& posted_data(Posted& posted, int which) {
-  posted.data[which].keep();
-  return posted.data[which];
-}
-engine::Prepared& posted_prepared(Posted& posted) { return posted; }
-FunctionWork& posted_work(Posted& posted) { return posted.work; }
-engine::Contributed& posted_contributed(Posted& posted) { return posted.contributed; }
-
-void posted_hold(Posted& posted, Handle op, Handle type) {
-  posted.held[0] = op;
-  posted.held[1] = type;
-  for (const Handle handle : posted.held) held_add(handle);
-}
-
-// The refused call has no number in the order of blocking calls, so no peer hears of it.
-bool posted_refuse(Call& call, const Arguments& arguments) {
-  (void)raise(call, arguments.code, arguments.what);
-  return true;
-}
-
-Extents posted_extents(Posted& posted, Arguments& arguments, const Extents& given) {
-  if (given.counts == nullptr) return given;
-  const auto ranks = static_cast<std::size_t>(given.ranks);
-  std::int64_t*& place = posted.arrays[posted.arrays[0] != nullptr ? 1 : 0];
-  place = static_cast<std::int64_t*>(std::malloc(2 * ranks * sizeof(std::int64_t)));
-  if (place == nullptr) {
-    arguments.failed(MPI_ERR_NO_MEM, "no memory");
-    return {0, nullptr, nullptr, false, given.ranks};
-  }
-  const auto entry = [&](const void* array, std::size_t r) {
-    return given.wide ? static_cast<const std::int64_t*>(array)[r] : static_cast<const int*>(array)[r];
-  };
-  for (std::size_t r = 0; r < ranks; r++) {
-    place[r] = entry(given.counts, r);
-    place[ranks + r] = entry(given.displs, r);
-  }
-  return {0, place, place + ranks, true, given.ranks};
-}
-
-bool posted_go(Call& call, Posted& posted, const engine::Outcome& prepared) {
-  if (prepared.status != Status::ok) {
-    (void)posted.finish_data();
-    (void)raise(call, prepared.status);
-    return true;
-  }
-  auto* const request = static_cast<MPI_Request*>(call.requested->request);
-  int code = MPI_SUCCESS;
-  {
-    const Inside inside;
-    code = host().Grequest_start(query, release, cancel, &posted, &posted.request);
-  }
-  if (code != MPI_SUCCESS) {
-    (void)raise(call, code, "the MPI makes no request");
-    return true;
-  }
-  posted.given = true;
-  posted.counted = call.requested->own != nullptr;
-  posted.entry = call.entry;
-  posted.comm = call.state->handle;
-  posted.serial = call.state->serial;
-  *request = posted.request;
-  count_call(call, Path::schedule, 0);
-  requests_post(posted);
-  return true;
 }
 
 }  // namespace stretto::mpi

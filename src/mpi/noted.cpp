@@ -6,13 +6,13 @@
 
 #include "base/array.hpp"
 #include "base/log.hpp"
+#include "engine/engine.hpp"
 #include "mpi/call_sites.hpp"
-#include "mpi/communicator.hpp"
 #include "mpi/handle_facts.hpp"
 #include "mpi/persistent.hpp"
-#include "mpi/process.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting_loop.hpp"
+#include "mpi/world.hpp"
 #include "shm/segment.hpp"
 
 namespace stretto::mpi {
@@ -25,9 +25,9 @@ using shm::Awaited;
 using shm::HostCallKind;
 
 // Processes of one host learn where their segments are. Collective: a rank without one takes part.
-void meet(bool has_process) {
-  const engine::ProcessAddress mine = has_process ? engine::process_address(process()) : engine::ProcessAddress{};
-  stretto::Array<engine::ProcessAddress> all;
+void meet(engine::Process* process) {
+  const engine::ProcessAddress mine = process != nullptr ? engine::process_address(*process) : engine::ProcessAddress{};
+  Array<engine::ProcessAddress> all;
   int size = 0;
   host().Comm_size(host().constants.comm_world, &size);
   MPI_Comm world = host().constants.comm_world;
@@ -35,18 +35,15 @@ void meet(bool has_process) {
     log_line(LogLevel::error, "watchdog: no memory to learn where %d ranks are", size);
     host().Abort(world, 1);
   }
-  if (!allgather_bytes(&world, &mine, all.data(), sizeof mine) || !has_process) return;
-  for (const engine::ProcessAddress& each : all) engine::process_meet(process(), each);
+  if (!allgather_bytes(&world, &mine, all.data(), sizeof mine) || process == nullptr) return;
+  for (const engine::ProcessAddress& each : all) engine::process_meet(*process, each);
 }
 
 }  // namespace
 
-// A program that only sends and receives has no communicator with a state: its process is made now.
-void noted_begin(bool all) {
-  if (!g_watched) return;
-  const bool has_process = process_enter();
-  if (all) meet(has_process);
-  shm::HostCalls* const calls = has_process ? engine::process_host_calls(process()) : nullptr;
+void noted_begin(engine::Process* process, bool all) {
+  if (all) meet(process);
+  shm::HostCalls* const calls = process != nullptr ? engine::process_host_calls(*process) : nullptr;
   if (calls != nullptr) calls->kept.store_release(1);
   g_host_calls.store(calls, std::memory_order_release);
 }
@@ -234,7 +231,7 @@ void Noted::wait_for_all() {
     (void)vendor::drive();
     if (++looks % kClockEvery != 0 || sys::now_ns() - said_ns < kLongNs) return false;
     said_ns = sys::now_ns();
-    stretto::Array<MPI_Request> left;
+    Array<MPI_Request> left;
     for (int i = complete; i < count_; ++i) {
       if (!is_complete(i)) left.push(requests[i]);
     }

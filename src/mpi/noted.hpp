@@ -16,15 +16,20 @@
 #include "mpi/entry.hpp"
 #include "shm/host_calls.hpp"
 
+namespace stretto::engine {
+struct Process;
+}
+
 namespace stretto::mpi {
 
 // Null: this process leaves no notes.
 extern constinit std::atomic<shm::HostCalls*> g_host_calls;
 inline bool notes_are_kept() { return g_host_calls.load(std::memory_order_acquire) != nullptr; }
 
-// At the end of MPI_Init, when all ranks have agreed that Stretto is on. `all`: each has a
-// watchdog. Then they tell each other where their notes are.
-void noted_begin(bool all);
+// At the end of MPI_Init, when all ranks have agreed that Stretto is on, and this one has a
+// watchdog. `process`: null if there was no memory. `all`: each has a watchdog. Then they tell each
+// other where their notes are.
+void noted_begin(engine::Process* process, bool all);
 void noted_end();
 // The handle of a communicator may name another one from now on.
 void noted_comm_freed();

@@ -14,11 +14,12 @@
 #include "base/log.hpp"
 #include "base/tuning.hpp"
 #include "engine/scheduler.hpp"
+#include "mpi/deferring.hpp"
 #include "mpi/job.hpp"
 #include "mpi/kept_times.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/process.hpp"
-#include "mpi/progress.hpp"
+#include "mpi/windows.hpp"
+#include "mpi/world.hpp"
 #include "overlap/driver.hpp"
 #include "sys/sys.hpp"
 #include "transport/pass.hpp"
@@ -37,12 +38,6 @@ constinit std::uint32_t g_communicators = 0;
 // What the process knows of its connections beside the MPI's.
 enum class Speed : std::uint8_t { unknown, fine, slow };
 constinit std::atomic<Speed> g_speed = Speed::unknown;
-
-}  // namespace
-
-constinit std::atomic<bool> g_deferring = false;
-
-namespace {
 
 overlap::Driver* driver() { return g_driver.load(std::memory_order_acquire); }
 
@@ -329,7 +324,7 @@ bool Overlap::open() {
       mine.speed = suffice(times) ? Speed::fine : Speed::slow;
   }
   mine.guards = own != nullptr && own->guard_error() == 0;
-  const stretto::Array<Word> all = of_all(members_of(*state_), mine);
+  const Array<Word> all = of_all(members_of(*state_), mine);
   if (own != nullptr) own->starts(sys::now_ns());
   id_ = all[0].id;
   const bool able = std::all_of(all.begin(), all.end(), [](const Word& word) { return word.endpoint.able; });

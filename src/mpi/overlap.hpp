@@ -14,12 +14,10 @@
 //   Reduce, Allreduce                  a chain in which each rank adds its own part. Kernels only:
 //                                      no user's function runs on the driver's thread.
 #pragma once
-#include <atomic>
-#include <type_traits>
-
+#include "base/array.hpp"
+#include "engine/engine.hpp"
 #include "mpi/overlap_trial.hpp"
-#include "mpi/serve.hpp"
-#include "mpi/touched.hpp"
+#include "mpi/state.hpp"
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
 
@@ -81,7 +79,7 @@ class Overlap {
   Stage stage_ = Stage::off;
   State* state_ = nullptr;
   const int* job_ranks_ = nullptr;
-  stretto::Array<int> ring_, place_;  // members, node after node; where each is in this order
+  Array<int> ring_, place_;  // members, node after node; where each is in this order
   const std::int32_t* nodes_ = nullptr;
   transport::Transport next_;
   shm::WaitPolicy policy_;
@@ -91,18 +89,6 @@ class Overlap {
   std::uint32_t refused_ = 0;  // how many did not
   Trials trials_;
 };
-
-Overlap& schedules_overlap(Schedules& schedules);
-
-// The way of this call, if it may be deferred. Null for all others.
-template <class Route>
-Overlap* overlap_of(Route, Call& call, std::uint64_t bytes) {
-  if constexpr (std::is_same_v<Route, BySchedule>) {
-    Overlap& overlap = schedules_overlap(*call.state->schedules);
-    if (overlap.takes(call.collective(), bytes)) return &overlap;
-  }
-  return nullptr;
-}
 
 // Data of some call are not there yet.
 bool overlap_any_away();

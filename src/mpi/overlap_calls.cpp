@@ -62,7 +62,7 @@ class Places {
  private:
   Blocks blocks_{};
   int count_ = 0;
-  stretto::Array<std::uint64_t> begins_;
+  Array<std::uint64_t> begins_;
   char* copy_ = nullptr;
 };
 
@@ -152,9 +152,9 @@ class Messages {
   char* buffer_ = nullptr;
   std::uint64_t buffer_bytes_ = 0;
   Block own_;
-  stretto::Array<Block> blocks_;
-  stretto::Array<overlap::Outgoing> sends_;
-  stretto::Array<Incoming> receives_;
+  Array<Block> blocks_;
+  Array<overlap::Outgoing> sends_;
+  Array<Incoming> receives_;
 };
 
 void copy_own(const Places& from, int from_index, const Places& to, int to_index) {

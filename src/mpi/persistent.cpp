@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "base/locked.hpp"
+#include "mpi/errors.hpp"
 #include "mpi/held_handles.hpp"
-#include "mpi/nonblocking.hpp"
+#include "mpi/posted.hpp"
 #include "mpi/process.hpp"
+#include "mpi/requests.hpp"
 
 namespace stretto::mpi {
 namespace {

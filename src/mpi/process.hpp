@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all communicators of this process need: the engine's process, and what Stretto sets up in
-// the host. The first state sets it up, the last one ends it.
+// The engine's process, as far as one is set up (process_life.hpp), and what it counts and notes.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #include "base/collective.hpp"
@@ -18,24 +18,31 @@ class ProcessLock {
   ProcessLock& operator=(const ProcessLock&) = delete;
 };
 
-// Counts one more state. Returns false if there is no memory.
-bool process_enter();
-// Counts one state less. Between sessions nothing of ours may stay in the host. After MPI_Init the
-// finalize hook takes care of that. A thread that enters meanwhile waits until all has ended.
-void process_leave();
-// Called when a thread looks for a communicator for the first time. A session may allow more than
-// the level of MPI_Init. So threads count as concurrent as soon as a second one calls.
-void process_notice_thread();
-// Valid between process_enter and process_leave.
+// Valid while some communicator has a state.
 engine::Process& process();
+// Null: there is none. The caller holds the lock.
+engine::Process* process_if_any();
+void process_set(engine::Process* process);
+void process_destroy();
+
 // Calls of this process that found no payload slots free, so far.
 std::uint64_t process_calls_without_slots();
+
 // Files have been added to those whose code calls. Returns false if peers must be told later.
 bool process_follow_modules();
+
+// What observers see of this process's calls, by collective. Set while the first
+// communicators are made.
+extern constinit std::atomic<shm::Tally*> g_tally;
 // Called when the process may have got a segment, which then holds its counts.
 void process_count_in_segment();
-// Called before the host is finalized, when no state uses the process any more. The
-// caller holds the lock.
-void process_stop();
+
+extern constinit std::atomic<bool> g_concurrent;  // threads may be in collectives at the same time
+
+// Notes a call that shared memory does not serve, for the watchdog and for observers. Returns the
+// note for call_ended, 0 if there is none.
+std::uint64_t call_noted(Collective collective, bool by_schedule);
+void call_left(std::uint64_t note);  // schedules leave the call to the host
+void call_ended(std::uint64_t note);
 
 }  // namespace stretto::mpi

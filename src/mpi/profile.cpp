@@ -8,9 +8,10 @@
 
 #include "base/locked.hpp"
 #include "mpi/call_sites.hpp"
-#include "mpi/communicator.hpp"
 #include "mpi/datatype.hpp"
-#include "mpi/lifecycle.hpp"
+#include "mpi/process.hpp"
+#include "mpi/state.hpp"
+#include "mpi/world.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {
@@ -230,7 +231,7 @@ Waits* profile_compare() {
   auto* const waits = static_cast<Waits*>(std::calloc(1, sizeof(Waits)));
   const observe::ClockOffset end = measure_clock();
   observe::KeptHead head = {0, g_clock, end, 0, 0};
-  stretto::Array<char> mine;
+  Array<char> mine;
   observe::CallProfile* const profile = g_page != nullptr ? &g_page->profile : nullptr;
   if (profile != nullptr) {
     profile->thin(static_cast<std::uint32_t>(kMostKeptBytes / sizeof(observe::KeptCall) / size));

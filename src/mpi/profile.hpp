@@ -5,7 +5,7 @@
 // Calls with a request count by the time within the call itself. They are not compared: a rank that
 // comes late to one holds nobody up there.
 #pragma once
-#include "mpi/entry.hpp"
+#include "mpi/call.hpp"
 #include "observe/stats_page.hpp"
 
 namespace stretto::mpi {
@@ -32,7 +32,7 @@ inline void call_sized(int root, std::int64_t count, Handle type) {
   if (g_timed) [[unlikely]]
     t_call_size = {count, type, root};
 }
-inline void call_sized(CallSize::Counts kind, const Array& counts, Handle type, int root = -1,
+inline void call_sized(CallSize::Counts kind, const CountArray& counts, Handle type, int root = -1,
                        const void* types = nullptr) {
   if (g_timed) [[unlikely]]
     t_call_size = {0, type, root, kind, counts.wide, counts.data, types};
@@ -48,6 +48,9 @@ void profile_meet();
 [[gnu::cold, gnu::noinline]] std::uint64_t profile_call(const Call& call, Path path, std::uint64_t bytes);
 // A call has ended before it had begun.
 [[gnu::cold, gnu::noinline]] void profile_refused();
+
+// The program ends the job by MPI_Abort: the statistics say so.
+void profile_abort();
 
 // What this process keeps. Null: there is no memory, or no STRETTO_STATS.
 observe::StatsPage* profile_page();

@@ -2,7 +2,7 @@
 #include "mpi/progress.hpp"
 
 #include "mpi/host.hpp"
-#include "mpi/requests.hpp"
+#include "mpi/own_requests.hpp"
 #include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {

@@ -3,11 +3,7 @@
 // invariant 8). Afterwards the host holds nothing that it did not hold before, and the request
 // objects that it gives the program next are those that it would have given without Stretto.
 #pragma once
-#include <atomic>
-
 namespace stretto::mpi {
-
-extern constinit std::atomic<int> g_windows;  // how many the program has (entry.hpp)
 
 // For engine::HostProgress. The thread that waits calls it.
 void progress_poke(void* unused);

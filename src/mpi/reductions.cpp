@@ -6,9 +6,7 @@
 #include <cstdlib>
 
 #include "base/tuning.hpp"
-#include "mpi/function_work.hpp"
 #include "mpi/operations.hpp"
-#include "mpi/overlap.hpp"
 #include "mpi/serve.hpp"
 
 namespace stretto::mpi {
@@ -336,7 +334,8 @@ bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Han
   });
 }
 
-bool reduce_scatter(Call& call, const void* send, void* receive, Array counts, Handle type, Handle op, Handle comm) {
+bool reduce_scatter(Call& call, const void* send, void* receive, CountArray counts, Handle type, Handle op,
+                    Handle comm) {
   call_sized(CallSize::Counts::mean, counts, type);
   return routed(call, comm, op, type, [&](auto route, const Combining& combining) {
     Arguments arguments;

@@ -9,8 +9,8 @@
 
 #include "base/bootstrap.hpp"
 #include "base/locked.hpp"
-#include "mpi/comm_agreement.hpp"
-#include "mpi/lifecycle.hpp"
+#include "base/log.hpp"
+#include "mpi/world.hpp"
 #include "sys/sys.hpp"
 #include "transport/bulk/driver.hpp"
 
@@ -61,7 +61,7 @@ Word own_word(int rank) {
 
 bool RequestConnections::open(State& state, const int* job_ranks, const NearMembers* shares) {
   const Bootstrap members = {state.rank, state.size, &state.handle, allgather_bytes};
-  const stretto::Array<Word> all = of_all(members, own_word(job_ranks[state.rank]));
+  const Array<Word> all = of_all(members, own_word(job_ranks[state.rank]));
   id_ = all[0].id;
   const bool able = std::all_of(all.begin(), all.end(), [](const Word& word) { return word.endpoint.able; });
   Driver* const own = driver();
@@ -78,6 +78,13 @@ bool RequestConnections::open(State& state, const int* job_ranks, const NearMemb
                          : able ? "the MPI; a member would have too many connections"
                                 : "the MPI; members cannot connect");
   return open_;
+}
+
+// Later ones are for persistent requests.
+void report_requests(const State& state, const char* how) {
+  if (state.rank != 0 || state.nonblocking != nullptr || !options().explain()) return;
+  log_explain("calls with requests on communicator %llu of %d ranks: %s", static_cast<unsigned long long>(state.serial),
+              state.size, how);
 }
 
 RequestConnections::~RequestConnections() {

@@ -7,8 +7,8 @@
 //
 // All communicators share the connections. They open at the first message of each pair.
 #pragma once
-#include "mpi/communicator.hpp"
 #include "mpi/near_members.hpp"
+#include "mpi/state.hpp"
 #include "transport/bulk/bulk_transport.hpp"
 
 namespace stretto::mpi {
@@ -32,6 +32,9 @@ class RequestConnections {
   std::uint64_t id_ = 0;
   bool open_ = false;
 };
+
+// Says once for a communicator what serves its calls with requests, if an option asks for it.
+void report_requests(const State& state, const char* how);
 
 // At MPI_Finalize: ends the thread, and closes all connections.
 void request_connections_stop();

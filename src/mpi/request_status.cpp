@@ -2,9 +2,9 @@
 // MPI_Request_get_status_all, _any and _some, and MPICH's MPIX_Request_is_complete. They look at
 // requests and end none. MPI 4.1 brought the first three, so a host may lack them.
 #include "mpi/host_requests.hpp"
+#include "mpi/own_requests.hpp"
 #include "mpi/persistent.hpp"
 #include "mpi/progress.hpp"
-#include "mpi/requests.hpp"
 #include "mpi/waiting.hpp"
 
 namespace stretto::mpi {

@@ -1,40 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests of nonblocking calls that Stretto serves itself. This file does not include mpi.h.
+// What the wrappers of calls with requests need. This file does not include mpi.h.
 #pragma once
-#include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <type_traits>
 
-#include "mpi/entry.hpp"
+#include "mpi/call.hpp"
 
 namespace stretto::mpi {
-
-extern constinit std::atomic<bool> g_nonblocking;  // some communicator serves such calls
-// How many waits and tests must know of: those that are not complete, and those that no wait has
-// ended and that have failed or are of a persistent request.
-extern constinit std::atomic<std::uint32_t> g_own_requests;
-
-// Every wait of the program then has to drive these requests.
-inline bool own_requests_outstanding() { return g_own_requests.load(std::memory_order_relaxed) != 0; }
-
-[[gnu::cold]] void drive_outstanding_requests();
-
-// Moves what can move of these requests, and completes those that have ended. It never waits. Any
-// thread that may call the MPI may call it.
-inline void drive_own_requests() {
-  if (own_requests_outstanding()) [[unlikely]]
-    drive_outstanding_requests();
-}
-
-// ---- Calls with a request ----
 
 // The host has served one, and returned `code`. Returns it.
 int request_left_to_host(int code);
 
 struct Nonblocking;  // nonblocking.hpp
-struct Posted;       // likewise
+struct Posted;       // posted.hpp
 
 struct Requested {
   void* request;               // where the program, or its persistent request, gets the request
@@ -70,7 +49,5 @@ bool start_served(int* code, void* request);
 bool startall_served(int* code, int count, void* requests);
 bool cancel_served(int* code, void* request);
 bool request_free_served(int* code, void* request);
-bool op_free_served(int* code, void* op);
-bool type_free_served(int* code, void* datatype);
 
 }  // namespace stretto::mpi

@@ -11,11 +11,11 @@
 #include "base/tuning.hpp"
 #include "mpi/job.hpp"
 #include "mpi/kept_times.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/near_members.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/transport.hpp"
+#include "mpi/world.hpp"
 #include "select/shm_rules.hpp"
 #include "sys/sys.hpp"
 #include "topo/locality.hpp"
@@ -30,7 +30,7 @@ struct Schedules {
   bool left_behind = false;  // a failed call may have left messages unread
   bool broken = false;       // a call has failed here after it began
   int* job_ranks = nullptr;
-  stretto::Array<std::int32_t> nodes;  // of the members
+  Array<std::int32_t> nodes;  // of the members
 };
 
 namespace {

@@ -5,9 +5,12 @@
 // wait for it as for a rank that never came.
 #pragma once
 #include "engine/scheduler.hpp"
-#include "mpi/communicator.hpp"
+#include "mpi/call.hpp"
+#include "mpi/state.hpp"
 
 namespace stretto::mpi {
+
+class Overlap;  // overlap.hpp
 
 // Collective over the communicator. `job_ranks` are the members' ranks in the job. Returns null on
 // all members or on none. Sets `state.scheduled` and takes these collectives from `state.served`.
@@ -15,6 +18,7 @@ namespace stretto::mpi {
 Schedules* schedules_create(State& state, const int* job_ranks, engine::Process& process);
 void schedules_free(Schedules* schedules);  // local
 engine::Scheduler& schedules_scheduler(Schedules& schedules);
+Overlap& schedules_overlap(Schedules& schedules);
 // Called when a call has failed or was refused on this rank, which may leave messages to this rank
 // unread. The next communicator with the same transport number must not receive them, so this rank
 // never gives the number back. That is enough: the messages are on their way to this rank.

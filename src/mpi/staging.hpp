@@ -16,8 +16,8 @@
 #include <atomic>
 
 #include "base/region.hpp"
-#include "mpi/communicator.hpp"
 #include "mpi/datatype.hpp"
+#include "mpi/state.hpp"
 
 namespace stretto::mpi {
 

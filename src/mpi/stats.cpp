@@ -7,12 +7,12 @@
 #include "base/log.hpp"
 #include "base/units.hpp"
 #include "mpi/keeper.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/neighborhood.hpp"
 #include "mpi/overlap.hpp"
 #include "mpi/process.hpp"
 #include "mpi/stats_output.hpp"
 #include "mpi/vendor/vendor.hpp"
+#include "mpi/world.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {

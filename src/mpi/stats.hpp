@@ -7,15 +7,10 @@
 #include <cstdint>
 
 #include "base/collective.hpp"
-#include "observe/totals.hpp"
 
 namespace stretto::mpi {
 
 struct State;
-struct Call;
-
-using observe::Counter;
-using observe::Counters;
 
 // Why a communicator or a collective on it is left to the host.
 const char* decline_reason(const State& state, Collective collective);

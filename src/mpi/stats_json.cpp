@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The statistics as JSON (docs/statistics.md).
 #include "mpi/call_sites.hpp"
-#include "mpi/lifecycle.hpp"
 #include "mpi/overlap.hpp"
+#include "mpi/stats.hpp"
 #include "mpi/stats_output.hpp"
+#include "mpi/world.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {

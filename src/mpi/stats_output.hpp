@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the files of the statistics share: what is counted, and this rank's part of the texts.
 #pragma once
-#include "mpi/communicator.hpp"
 #include "mpi/profile.hpp"
+#include "mpi/state.hpp"
 #include "observe/stats_json.hpp"
 #include "observe/totals.hpp"
 

@@ -13,7 +13,7 @@ namespace {
 // A null buffer needs no case of its own: the elements say where they are.
 static_assert(MPI_BOTTOM == nullptr);
 
-std::int64_t entry(const Array& array, int rank) {
+std::int64_t entry(const CountArray& array, int rank) {
   return array.wide ? static_cast<const std::int64_t*>(array.data)[rank] : static_cast<const int*>(array.data)[rank];
 }
 
@@ -63,7 +63,7 @@ void Touched::each(const void* buffer, std::int64_t count, Handle type) const {
   elements(buffer, all, type);
 }
 
-void Touched::sum(const void* buffer, Array counts, Handle type) const {
+void Touched::sum(const void* buffer, CountArray counts, Handle type) const {
   if (!waits_ || counts.data == nullptr) return;
   std::int64_t all = 0;
   for (int r = 0; r < ranks_; r++) {
@@ -72,7 +72,7 @@ void Touched::sum(const void* buffer, Array counts, Handle type) const {
   elements(buffer, all, type);
 }
 
-void Touched::blocks(const void* buffer, Array counts, Array displacements, Handle type) const {
+void Touched::blocks(const void* buffer, CountArray counts, CountArray displacements, Handle type) const {
   if (!waits_ || buffer == MPI_IN_PLACE || counts.data == nullptr || displacements.data == nullptr) return;
   std::int64_t first = INT64_MAX, last = INT64_MIN;
   for (int r = 0; r < ranks_; r++) {

@@ -10,14 +10,10 @@
 // The wrappers are generated. Without pending data they cost a load and a branch. They see handles
 // as integers, and this file does not include mpi.h.
 #pragma once
-#include "mpi/entry.hpp"
+#include "mpi/call.hpp"
+#include "mpi/deferring.hpp"
 
 namespace stretto::mpi {
-
-// Some call of this process has returned early, and its data may not be there yet (overlap.cpp).
-extern constinit std::atomic<bool> g_deferring;
-
-inline bool deferring() { return g_deferring.load(std::memory_order_relaxed); }
 
 // The buffers of one call. Each function returns when the data of that memory are there. Too much
 // memory does no harm: the call waits longer. Where the memory is not known, it waits for
@@ -34,9 +30,9 @@ class Touched {
   // So many elements for each rank.
   void each(const void* buffer, std::int64_t count, Handle type) const;
   // An array has an entry for each rank.
-  void blocks(const void* buffer, Array counts, Array displacements, Handle type) const;
+  void blocks(const void* buffer, CountArray counts, CountArray displacements, Handle type) const;
   // The blocks follow one another.
-  void sum(const void* buffer, Array counts, Handle type) const;
+  void sum(const void* buffer, CountArray counts, Handle type) const;
   void bytes(const void* buffer, std::int64_t bytes) const;
   void everything() const;
 

@@ -57,10 +57,10 @@ class MpiTransport {
   const int* job_ranks_ = nullptr;
   int number_ = 0;
   bool broken_ = false;
-  stretto::Array<MPI_Request> requests_;
-  stretto::Array<Message> messages_;  // one for each request
-  stretto::Array<int> indices_;
-  stretto::Array<std::uint32_t> done_;  // tickets to be handed out
+  Array<MPI_Request> requests_;
+  Array<Message> messages_;  // one for each request
+  Array<int> indices_;
+  Array<std::uint32_t> done_;  // tickets to be handed out
 };
 
 }  // namespace stretto::mpi

@@ -3,8 +3,6 @@
 
 #include <cstdlib>
 
-#include "mpi/held_handles.hpp"
-
 namespace stretto::mpi {
 namespace {
 

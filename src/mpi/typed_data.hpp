@@ -2,13 +2,13 @@
 // One side of a call whose blocks have a datatype each: Alltoallw and Neighbor_alltoallw. The call
 // may go on after it has returned. Then all that the program may change or free is copied or held.
 #pragma once
-#include "mpi/serve.hpp"
+#include "mpi/data.hpp"
 
 namespace stretto::mpi {
 
 // What the program says of the blocks. `types` has the host's handles.
 struct TypedBlocks {
-  Array counts, displs;
+  CountArray counts, displs;
   const void* types;
 };
 
@@ -55,13 +55,6 @@ class TypedData {
   bool keeps_ = false;
   Handle* types_ = nullptr;  // those that are held; 0: none
 };
-
-// One side of a call, number `which`: on the stack of a blocking call.
-template <class Route>
-[[gnu::always_inline]] inline TypedData typed_data_of(Route, int) {
-  return TypedData();
-}
-inline TypedData& typed_data_of(ByRequest route, int which) { return posted_typed(route.posted, which); }
 
 // Returns the first error code.
 inline int finish_both(TypedData& source, TypedData& target) {

@@ -11,10 +11,10 @@
 #include "base/log.hpp"
 #include "engine/policy.hpp"
 #include "mpi/host.hpp"
-#include "mpi/lifecycle.hpp"
-#include "mpi/progress.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waiting_loop.hpp"
+#include "mpi/windows.hpp"
+#include "mpi/world.hpp"
 
 namespace stretto::mpi {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "mpi/entry.hpp"
-#include "mpi/requests.hpp"
+#include "mpi/own_requests.hpp"
 
 namespace stretto::mpi {
 

@@ -2,7 +2,7 @@
 // How a call waits in the host's place (waiting.hpp): it tests, and between tests gives the
 // processor away.
 #pragma once
-#include "mpi/requests.hpp"
+#include "mpi/own_requests.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "shm/wait.hpp"
 

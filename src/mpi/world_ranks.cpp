@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/world_ranks.hpp"
 
-#include <atomic>
 #include <cstdlib>
 
 #include "base/array.hpp"
-#include "mpi/communicator.hpp"
-#include "mpi/entry.hpp"
-#include "mpi/lifecycle.hpp"
+#include "mpi/world.hpp"
+#include "mpi/worlds_met.hpp"
 
 namespace stretto::mpi {
-namespace {
-
-// Relaxed: a thread that uses a merged communicator has its handle from the thread that made it.
-constinit std::atomic<bool> g_worlds_met{false};
-
-}  // namespace
-
-void worlds_meet() { g_worlds_met.store(true, std::memory_order_relaxed); }
-
 bool has_foreign(MPI_Comm comm, int size) {
   if (!g_worlds_met.load(std::memory_order_relaxed) || comm == host().constants.comm_world) return false;
-  stretto::Array<int> own, ranks;
+  Array<int> own, ranks;
   const auto count = static_cast<std::size_t>(size);
   if (!own.resize(count, 0) || !ranks.resize(count, MPI_UNDEFINED)) std::abort();  // as in world_ranks
   for (int r = 0; r < size; r++) own[static_cast<std::size_t>(r)] = r;

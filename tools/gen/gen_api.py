@@ -68,7 +68,7 @@ class Parameter:
         return f"narrow.at_root({self.name}, root)" if self.root_only else f"narrow({self.name})"
 
     def native_argument(self, large: bool) -> str:
-        return f"Array{{{self.name}, {str(large).lower()}}}" if self.counted else self.name
+        return f"CountArray{{{self.name}, {str(large).lower()}}}" if self.counted else self.name
 
 
 def types(data: dict) -> tuple[str, str]:

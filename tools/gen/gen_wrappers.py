@@ -360,14 +360,24 @@ def outputs(apis: dict) -> dict[Path, str]:
             wrapper,
             (
                 "abi.gen.hpp",
-                "mpi/entry.hpp",
+                "mpi/calls.hpp",
+                "mpi/comm_free.hpp",
+                "mpi/held_handles.hpp",
+                "mpi/lifecycle.hpp",
                 "mpi/narrow.hpp",
                 "mpi/noted.hpp",
                 "mpi/other_call.hpp",
+                "mpi/own_requests.hpp",
+                "mpi/profile.hpp",
+                "mpi/requests.hpp",
                 "mpi/touched.hpp",
+                "mpi/windows.hpp",
+                "mpi/worlds_met.hpp",
             ),
         ),
-        OUTPUT / "forwards.gen.cpp": source(others, forwarder, ("abi.gen.hpp", "mpi/forward.hpp", "mpi/narrow.hpp")),
+        OUTPUT / "forwards.gen.cpp": source(
+            others, forwarder, ("abi.gen.hpp", "mpi/calls.hpp", "mpi/forward.hpp", "mpi/narrow.hpp")
+        ),
     }
     for name, abi in gen_abis.abis().items():
         files[gen_abis.VENDOR / name / "exports.map"] = export_map(found, abi)

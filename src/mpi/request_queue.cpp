@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All calls with requests of this process, who drives them, and who ends them.
-//
-// MPI promises that a call goes on while the program is in any other call of MPI, and many of these
-// wait inside the host. A thread drives the calls while nobody else does. It calls no MPI, so it
-// needs no thread level. It sleeps while there are no calls.
-#include "mpi/requests.hpp"
+#include "mpi/request_queue.hpp"
 
 #include <pthread.h>
 
-#include <cstdlib>
+#include <utility>
 
 #include "base/locked.hpp"
 #include "base/log.hpp"
 #include "base/tuning.hpp"
-#include "mpi/nonblocking.hpp"
-#include "mpi/persistent.hpp"
+#include "mpi/entry.hpp"
+#include "sys/sys.hpp"
 #include "sys/thread.hpp"
 
 namespace stretto::mpi {
 
+constinit std::atomic<bool> g_nonblocking{false};
 constinit std::atomic<std::uint32_t> g_own_requests{0};
 
 namespace {
@@ -27,16 +23,17 @@ namespace {
 // host, while holding it.
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit pthread_cond_t g_wake = PTHREAD_COND_INITIALIZER;
-constinit Nonblocking* g_all = nullptr;
+constinit RequestQueue* g_all = nullptr;
 constinit engine::Prepared* g_ended = nullptr;  // to be completed by a thread of the program
 constinit engine::Prepared* g_last_ended = nullptr;
+constinit RequestCompletion g_complete = nullptr;
 constinit std::uint64_t g_drives = 0;   // by threads of the program
 constinit std::uint32_t g_running = 0;  // calls that have not ended
 constinit bool g_started = false, g_stopping = false, g_parked = false;
 pthread_t g_thread;
 
 // The lock is held.
-bool advance(Nonblocking& on) {
+bool advance(RequestQueue& on) {
   const bool moved = on.queue.advance();
   while (engine::Prepared* const call = on.queue.take_ended()) {
     call->next = nullptr;
@@ -49,37 +46,22 @@ bool advance(Nonblocking& on) {
 
 bool advance_all() {
   bool moved = false;
-  for (Nonblocking* on = g_all; on != nullptr && g_running != 0; on = on->next)
+  for (RequestQueue* on = g_all; on != nullptr && g_running != 0; on = on->next)
     moved = (!on->queue.empty() && advance(*on)) || moved;
   return moved;
 }
 
-Posted* next_ended() {
+engine::Prepared* next_ended() {
   const Locked locked(g_lock);
-  auto* const posted = static_cast<Posted*>(g_ended);
-  if (posted != nullptr) g_ended = posted->next;
-  return posted;
+  engine::Prepared* const call = g_ended;
+  if (call != nullptr) g_ended = call->next;
+  return call;
 }
 
-// Does what only a thread of the program may do: calls its function, and unpacks what the host must
-// unpack. Then it completes the request, and the program, or the host, may free the call.
-void complete(Posted& posted) {
-  if (posted.outcome.status == Status::ok) posted.contributed.fold();
-  const int code = posted.finish_data();
-  const int of_function = posted.work.function.code;
-  posted.code = posted.outcome.status != Status::ok ? code_of(posted.outcome.status)
-                : of_function != MPI_SUCCESS        ? of_function
-                                                    : code;
-  posted.let_go();
-  nonblocking_free(&posted.on);
-  posted.counted = posted.counted || posted.code != MPI_SUCCESS;
-  if (!posted.counted) g_own_requests.fetch_sub(1, std::memory_order_relaxed);
-  host().Grequest_complete(posted.request);
-}
-
+// Does what only a thread of the program may do.
 void complete_ended() {
   const Inside inside;
-  while (Posted* const posted = next_ended()) complete(*posted);
+  while (engine::Prepared* const call = next_ended()) g_complete(*call);
 }
 
 // ---- The thread ----
@@ -120,18 +102,18 @@ void start_thread() {
 
 }  // namespace
 
-void requests_add(Nonblocking& nonblocking) {
+void requests_add(RequestQueue& queue) {
   const Locked locked(g_lock);
-  nonblocking.next = g_all;
-  g_all = &nonblocking;
+  queue.next = g_all;
+  g_all = &queue;
 }
 
-bool requests_release(Nonblocking& nonblocking) {
+bool requests_release(RequestQueue& queue) {
   const Locked locked(g_lock);
-  if (--nonblocking.users != 0) return false;
-  Nonblocking** link = &g_all;
-  while (*link != &nonblocking) link = &(*link)->next;
-  *link = nonblocking.next;
+  if (--queue.users != 0) return false;
+  RequestQueue** link = &g_all;
+  while (*link != &queue) link = &(*link)->next;
+  *link = queue.next;
   return true;
 }
 
@@ -141,15 +123,16 @@ bool all_have_ended() {
   return g_running == 0 && g_ended == nullptr;
 }
 
-void requests_post(Posted& posted) {
+void requests_post(RequestQueue& queue, engine::Prepared& call, RequestCompletion complete) {
   {
     const Locked locked(g_lock);
+    g_complete = complete;
     g_own_requests.fetch_add(1, std::memory_order_relaxed);
     g_running++;
-    posted.on.users++;
-    posted.on.queue.post(posted);
+    queue.users++;
+    queue.queue.post(call);
     g_drives++;
-    (void)advance(posted.on);
+    (void)advance(queue);
     if (g_running != 0) start_thread();
   }
   complete_ended();
@@ -165,7 +148,7 @@ void drive_outstanding_requests() {
 }
 
 // A program must have completed all. Calls whose requests it has freed may still be under way.
-void nonblocking_finish() {
+void requests_finish() {
   const std::uint64_t until = sys::now_ns() + kTuning.requests_finish_ns;
   while (!all_have_ended() && sys::now_ns() < until) {
     drive_outstanding_requests();
@@ -181,7 +164,6 @@ void nonblocking_finish() {
     --sys::own_threads;
   }
   g_stopping = false;
-  persistent_stop();
   g_nonblocking.store(false, std::memory_order_relaxed);
 }
 
