@@ -15,9 +15,9 @@ void attendance_leave_to_parent();
 
 // Whether the launcher's variables describe MPI_COMM_WORLD, and this node has several of its ranks.
 bool node_is_known();
-// Patience is for ranks that may not have come to MPI_Init yet. MPICH lets ranks make a communicator
-// of a session before others have made their first MPI call. Open MPI can be told not to synchronise
-// ranks in MPI_Init.
+// Patience is for ranks that may not have come to MPI_Init yet. MPICH lets ranks make a
+// communicator of a session before others have made their first MPI call. Open MPI can be told not
+// to synchronise ranks in MPI_Init.
 bool node_has_library(std::uint64_t patience_ns);
 // For sessions, which have no MPI_Init to agree in: whether all ranks of the job have the library.
 // Stretto cannot know this of a job on several nodes and assumes it.

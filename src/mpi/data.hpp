@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From MPI's arguments to the engine's and back: which arguments are wrong, and what the engine reads
-// and writes. It is in a header, because all of it is inlined into short calls.
+// From MPI's arguments to the engine's and back: which arguments are wrong, and what the engine
+// reads and writes. It is in a header, because all of it is inlined into short calls.
 //
 // Wrong arguments of a rank raise an error before the call has begun, as in any MPI. Such a call
 // takes no number, and the rank publishes nothing. Its peers wait for the rank's next call. A rank

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Init, MPI_Finalize and fork: what all ranks agree on at start-up, and what happens at the end.
-// This file does not include mpi.h.
+// MPI_Init, MPI_Finalize and fork: what all ranks agree on at start-up, and what happens at the
+// end. This file does not include mpi.h.
 #pragma once
 
 namespace stretto::mpi {

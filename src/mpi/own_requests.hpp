@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests of calls that Stretto serves itself: how many there are, and how they move. This file does
-// not include mpi.h.
+// Requests of calls that Stretto serves itself: how many there are, and how they move. This file
+// does not include mpi.h.
 #pragma once
 #include <atomic>
 #include <cstdint>

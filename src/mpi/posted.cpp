@@ -36,8 +36,8 @@ int release(void* context) {
 // MPI forbids it for collectives.
 int cancel(void*, int) { return MPI_ERR_REQUEST; }
 
-// Calls the program's function, and unpacks what the host must unpack. Then it completes the request,
-// and the program, or the host, may free the call.
+// Calls the program's function, and unpacks what the host must unpack. Then it completes the
+// request, and the program, or the host, may free the call.
 void complete(engine::Prepared& call) {
   auto& posted = static_cast<Posted&>(call);
   if (posted.outcome.status == Status::ok) posted.contributed.fold();
