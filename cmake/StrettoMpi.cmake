@@ -13,7 +13,8 @@ endforeach()
 message(STATUS "MPI ABIs: ${STRETTO_ABIS}")
 
 # Not on the path of a call that Stretto serves. The forwards are eight hundred functions that jump to the host's.
-set(_off_the_path check_numbers comm_report discover errors narrow python_line stats stats_json vendor/launcher)
+set(_off_the_path comm/comm_report data/check_numbers host/discover host/python_line narrow state/errors stats/stats stats/stats_json
+  vendor/launcher)
 list(TRANSFORM _off_the_path REPLACE "(.+)" "src/mpi/\\1.cpp")
 set_source_files_properties(${_off_the_path} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-fno-lto>)
 set_source_files_properties(src/mpi/forwards.gen.cpp PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2;-fno-lto>")
@@ -22,7 +23,7 @@ set_source_files_properties(src/mpi/forwards.gen.cpp PROPERTIES COMPILE_OPTIONS 
 function(stretto_mpi_objects abi)
   string(TOUPPER ${abi} _upper)
   set(_objects stretto_mpi_${abi})
-  file(GLOB _sources CONFIGURE_DEPENDS src/mpi/*.cpp src/mpi/vendor/*.cpp src/mpi/vendor/${abi}/*.cpp)
+  file(GLOB _sources CONFIGURE_DEPENDS src/mpi/*.cpp src/mpi/*/*.cpp src/mpi/vendor/${abi}/*.cpp)
   add_library(${_objects} OBJECT ${_sources})
   target_include_directories(${_objects} PRIVATE src src/mpi/vendor/${abi})
   target_include_directories(${_objects} SYSTEM PRIVATE ${STRETTO_${_upper}_INCLUDE})

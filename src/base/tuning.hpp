@@ -200,11 +200,11 @@ struct Tuning {
   // A launcher ends the job when a rank ends badly. Stretto waits so long for it.
   std::uint64_t launcher_patience_ns = 1'000'000'000;
 
-  // Kind waiting (mpi/waiting.hpp): tests of a wait before the processor is given away. A ring of
+  // Kind waiting (mpi/waits): tests of a wait before the processor is given away. A ring of
   // 4 ranks on 2 processors takes as long with 2 tests as with 40. A message of a rank that runs
   // comes within 20.
   std::uint32_t kind_looks = 20;
-  // Whether the host yields in a function (mpi/host_waits.hpp): the calls that are watched, the
+  // Whether the host yields in a function (host_waits.hpp): the calls that are watched, the
   // switches that settle it, and the processor time between two switches of a host that yields. It
   // is settled sooner once the thread has kept the processor in so many calls, or for so long, and
   // others, too.
@@ -212,7 +212,7 @@ struct Tuning {
   std::uint64_t kind_switches = 16, kind_most_held_ns = 200'000, kind_held_ns = 4'000'000;
   std::uint32_t kind_held_calls = 4;
 
-  // The thread that drives calls with requests while the program does not (mpi/requests.cpp): how
+  // The thread that drives calls with requests while the program does not (mpi/requests): how
   // long it sleeps between two looks, also after it has moved something, how often it sleeps
   // without a call before it waits for one, and how long MPI_Finalize waits for such calls.
   std::uint64_t requests_nap_ns = 500'000;

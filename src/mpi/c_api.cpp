@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Functions for benchmarks, tests and tools, which find them by dlsym. No header is needed.
-#include "mpi/entry.hpp"
+#include "mpi/host/entry.hpp"
 
 using namespace stretto;
 using namespace stretto::mpi;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/comm_free.hpp"
 
-#include "mpi/communicator.hpp"
-#include "mpi/freeing.hpp"
-#include "mpi/noted.hpp"
+#include "mpi/comm/communicator.hpp"
+#include "mpi/state/freeing.hpp"
+#include "mpi/waits/noted.hpp"
 
 namespace stretto::mpi {
 namespace {

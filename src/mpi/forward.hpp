@@ -10,13 +10,13 @@
 #pragma once
 #include <type_traits>
 
-#include "mpi/held_handles.hpp"
-#include "mpi/host_waits.hpp"
-#include "mpi/noted.hpp"
-#include "mpi/other_call.hpp"
-#include "mpi/requests.hpp"
-#include "mpi/touched.hpp"
-#include "mpi/waiting.hpp"
+#include "mpi/data/held_handles.hpp"
+#include "mpi/overlap/touched.hpp"
+#include "mpi/requests/requests.hpp"
+#include "mpi/stats/other_call.hpp"
+#include "mpi/waits/host_waits.hpp"
+#include "mpi/waits/noted.hpp"
+#include "mpi/waits/waiting.hpp"
 
 namespace stretto::mpi {
 

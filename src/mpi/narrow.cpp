@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/locked.hpp"
-#include "mpi/neighborhood.hpp"
+#include "mpi/state/neighborhood.hpp"
 #include "sys/hash.hpp"
 
 namespace stretto::mpi {

@@ -4,7 +4,7 @@
 // time finds them. They narrow the counts and call the host's int functions. Counts that do not
 // fit give MPI_ERR_COUNT.
 #pragma once
-#include "mpi/entry.hpp"
+#include "mpi/host/entry.hpp"
 
 namespace stretto::mpi {
 

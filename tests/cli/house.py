@@ -59,6 +59,9 @@ BELOW["coll"] = BELOW["sched"] | {"sched"}
 BELOW["select"] = BELOW["coll"] | {"coll"}
 BELOW["engine"] = BELOW["select"] | {"select", "observe", "overlap"}
 BELOW["mpi"] = BELOW["engine"] | {"engine"}
+# The folders of src/mpi, from the lowest: each may include those before it. What is in no folder is
+# the highest. The files of vendor/ are a part of host/.
+MPI_FOLDERS = ["host", "job", "state", "data", "overlap", "stats", "requests", "waits", "comm", "calls", ""]
 SYSTEM = re.compile(
     r"#include <(sys/|linux/|net/|netinet/|arpa/|(unistd|fcntl|sched|poll|signal|ifaddrs|netdb|syscall)\.h)"
 )
@@ -73,6 +76,21 @@ def includes_go_downward() -> Faults:
             if found and found[1] in BELOW and found[1] != layer and found[1] not in BELOW[layer]:
                 yield name, line
             if line.startswith("#include <mpi.h>") and layer != "mpi":
+                yield name, line
+
+
+def mpi_folder(path: str) -> int:
+    """How high the folder of a file of src/mpi is."""
+    folder = "/".join(path.removeprefix("src/").split("/")[1:-1]).split("/")[0]
+    return MPI_FOLDERS.index("host" if folder == "vendor" else folder)
+
+
+@check
+def folders_of_mpi_go_downward() -> Faults:
+    for name in files("src/mpi/*.cpp", "src/mpi/*.hpp"):
+        for line in lines(name):
+            found = re.match(r'#include "(mpi/[^"]+)"', line)
+            if found and mpi_folder(found[1]) > mpi_folder(name):
                 yield name, line
 
 
@@ -207,7 +225,7 @@ def abis_differ_in_vendor() -> Faults:
     """Conditions on an MPI's ABI are in the vendors' folders. CMake and the generator name no ABI."""
     condition = re.compile(r"\s*#\s*(if|elif).*(_ABI_|MPI_ABI|OPEN_MPI|OMPI_|MPICH|MVAPICH|I_MPI)")
     # Generated files, too, which files() leaves out.
-    wrappers = [str(path.relative_to(ROOT)) for path in (ROOT / "src/mpi").glob("*.gen.*")]
+    wrappers = [str(path.relative_to(ROOT)) for path in (ROOT / "src/mpi").rglob("*.gen.*")]
     for name in [*files("src/*.cpp", "src/*.hpp", "include/*.h", "tools/*.cpp"), *wrappers]:
         if not name.startswith(VENDOR):
             yield from ((name, line) for line in lines(name) if condition.match(line))

@@ -29,6 +29,7 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "src/base/one.hpp": '#include "base/two.hpp"\n',
         "src/base/two.cpp": '#include "base/one.hpp"\n',
         "src/base/two.hpp": "",
+        "src/mpi/host/low.cpp": '#include "mpi/calls/high.hpp"\n',
         "src/base/table.cpp": "// clang-format off\n" + "1, " * 50 + "\n// clang-format on\n// " + "x" * 100,
         "python/stretto/one.py": "from stretto import two\n",
         "python/stretto/two.py": "import stretto.one\n",

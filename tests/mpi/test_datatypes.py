@@ -16,7 +16,7 @@ from stretto.native import build
 
 ROOT = root()
 PROGRAMS = ROOT / "tests" / "mpi" / "programs"
-UNDER_TEST = ("mpi/flatten.cpp", "mpi/datatype.cpp", "mpi/staging.cpp", "base/region.cpp")
+UNDER_TEST = ("mpi/data/flatten.cpp", "mpi/data/datatype.cpp", "mpi/data/staging.cpp", "base/region.cpp")
 SOURCES = [PROGRAMS / "datatype_flatten.cpp", *(ROOT / "src" / name for name in UNDER_TEST)]
 
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "mpi/python_line.hpp"
+#include "mpi/host/python_line.hpp"
 #include "observe/python_stack.hpp"
 
 namespace stretto {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds the object whose code lies at an address, by both ways of asking the dynamic linker.
-#include "mpi/callers.hpp"
+#include "mpi/host/callers.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which of the host's waits give the processor away, by what a thread has used and lost in them.
-#include "mpi/host_waits.hpp"
+#include "mpi/waits/host_waits.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/overlap_trial.hpp"
+#include "mpi/overlap/overlap_trial.hpp"
 
 #include <gtest/gtest.h>
 

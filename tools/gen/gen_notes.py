@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which calls note where the program is, with a watchdog, and what they say (src/mpi/noted.hpp)."""
+"""Which calls note where the program is, with a watchdog, and what they say (src/mpi/waits/noted.hpp)."""
 
 from __future__ import annotations
 

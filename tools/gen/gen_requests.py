@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives with a request that Stretto may serve (src/mpi/nonblocking.hpp)."""
+"""Collectives with a request that Stretto may serve (src/mpi/requests/nonblocking.hpp)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which functions touch the program's buffers, and which memory that is (src/mpi/touched.hpp).
+"""Which functions touch the program's buffers, and which memory that is (src/mpi/overlap/touched.hpp).
 
 Before the MPI looks at a buffer, Stretto waits for what calls that returned early still bring there.
 """

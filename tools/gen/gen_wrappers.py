@@ -5,7 +5,7 @@
 The program reads the API description of `pympistandard` (names, parameters, kinds) and the
 manifest below. It writes
 
-    src/mpi/entries.gen.hpp        one number per host function a wrapper may forward to
+    src/mpi/host/entries.gen.hpp   one number per host function a wrapper may forward to
     src/mpi/wrappers.gen.cpp       the exported MPI_ and PMPI_ functions that Stretto serves
     src/mpi/forwards.gen.cpp       those that only wait: for data of calls that returned early, or in the host's place
 
@@ -354,29 +354,29 @@ def outputs(apis: dict) -> dict[Path, str]:
         raise SystemExit("gen_wrappers: " + "\n".join(wrong))
     ours, others = [f for f in found if not f.row.forward], [f for f in found if f.row.forward]
     files = {
-        OUTPUT / "entries.gen.hpp": entries_header(found),
+        OUTPUT / "host" / "entries.gen.hpp": entries_header(found),
         OUTPUT / "wrappers.gen.cpp": source(
             ours,
             wrapper,
             (
                 "abi.gen.hpp",
-                "mpi/calls.hpp",
+                "mpi/calls/calls.hpp",
                 "mpi/comm_free.hpp",
-                "mpi/held_handles.hpp",
+                "mpi/data/held_handles.hpp",
                 "mpi/lifecycle.hpp",
                 "mpi/narrow.hpp",
-                "mpi/noted.hpp",
-                "mpi/other_call.hpp",
-                "mpi/own_requests.hpp",
-                "mpi/profile.hpp",
-                "mpi/requests.hpp",
-                "mpi/touched.hpp",
-                "mpi/windows.hpp",
-                "mpi/worlds_met.hpp",
+                "mpi/waits/noted.hpp",
+                "mpi/stats/other_call.hpp",
+                "mpi/requests/own_requests.hpp",
+                "mpi/stats/profile.hpp",
+                "mpi/requests/requests.hpp",
+                "mpi/overlap/touched.hpp",
+                "mpi/host/windows.hpp",
+                "mpi/job/worlds_met.hpp",
             ),
         ),
         OUTPUT / "forwards.gen.cpp": source(
-            others, forwarder, ("abi.gen.hpp", "mpi/calls.hpp", "mpi/forward.hpp", "mpi/narrow.hpp")
+            others, forwarder, ("abi.gen.hpp", "mpi/calls/calls.hpp", "mpi/forward.hpp", "mpi/narrow.hpp")
         ),
     }
     for name, abi in gen_abis.abis().items():

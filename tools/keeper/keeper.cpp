@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // stretto-keeper: waits until the ranks of a job on this node have ended. If the job was stopped,
 // it writes what they knew: the statistics of a run that has come to no MPI_Finalize. The node's
-// first rank starts it in MPI_Init, with STRETTO_STATS (src/mpi/keeper.cpp).
+// first rank starts it in MPI_Init, with STRETTO_STATS (src/mpi/stats/keeper.cpp).
 //
 //   stretto-keeper json|text FILE JOB PID:DESCRIPTOR:STARTED...
 //

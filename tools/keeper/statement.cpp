@@ -17,7 +17,7 @@ namespace {
 using observe::RankTotals;
 using observe::StatsText;
 using observe::ull;
-// Kept calls of all ranks together, as in mpi/profile.cpp.
+// Kept calls of all ranks together, as in mpi/stats/profile.cpp.
 constexpr std::size_t kMostKeptBytes = std::size_t{64} << 20;
 
 // All that the texts are made of.

@@ -9,7 +9,7 @@ from stretto.core.units import format_size, parse_size
 
 OPS = frozenset(
     "allgather allgatherv allreduce alltoall alltoallv bcast gather gatherv reduce scatter scatterv".split()
-)  # as in src/mpi/overlap.cpp
+)  # as in src/mpi/overlap/overlap.cpp
 OF_ONE_VECTOR = frozenset({"allreduce", "bcast", "reduce"})
 OF_ALL_LENGTHS = frozenset({"alltoallv", "gatherv", "scatterv"})  # not all ranks know how long it is
 USUAL, LEAST = 256 << 10, 4 << 10  # bytes: of `on` and `auto`, and of any number

@@ -6,7 +6,7 @@
 #pragma once
 #include <cstdint>
 
-#include "mpi/host.hpp"
+#include "mpi/host/host.hpp"
 
 namespace stretto::mpi::vendor {
 

@@ -13,9 +13,9 @@
 
 #include "base/region.hpp"
 #include "datatype_builder.hpp"
-#include "mpi/datatype.hpp"
-#include "mpi/host.hpp"
-#include "mpi/staging.hpp"
+#include "mpi/data/datatype.hpp"
+#include "mpi/host/host.hpp"
+#include "mpi/data/staging.hpp"
 
 // In the library discover.cpp does this. Here the host is linked.
 namespace stretto::mpi {

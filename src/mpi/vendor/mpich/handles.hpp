@@ -11,7 +11,7 @@
 // A predefined handle by both its names: STRETTO_HANDLE(MPI_Datatype, MPI_INT, ompi_mpi_int).
 #define STRETTO_HANDLE(type, mpi_name, ompi_symbol) (static_cast<type>(mpi_name))
 
-// Types that are predefined in this ABI only: rows of STRETTO_TYPES (mpi/operations.cpp).
+// Types that are predefined in this ABI only: rows of STRETTO_TYPES (mpi/data/operations.cpp).
 #define STRETTO_TYPES_OF_ABI(X) X(MPI_INTEGER16, unused, Type::count_, false)
 
 namespace stretto::mpi::vendor {

@@ -11,7 +11,7 @@
 // if this host lacks it.
 #define STRETTO_HANDLE(type, mpi_name, ompi_symbol) (reinterpret_cast<type>(::stretto::mpi::host_symbol(#ompi_symbol)))
 
-// Types that are predefined in this ABI only: rows of STRETTO_TYPES (mpi/operations.cpp).
+// Types that are predefined in this ABI only: rows of STRETTO_TYPES (mpi/data/operations.cpp).
 #define STRETTO_TYPES_OF_ABI(X)                            \
   X(MPI_LOGICAL1, ompi_mpi_logical1, Type::count_, false)  \
   X(MPI_LOGICAL2, ompi_mpi_logical2, Type::count_, false)  \

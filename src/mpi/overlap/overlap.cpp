@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/overlap/overlap.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/bootstrap.hpp"
+#include "base/demands.hpp"
+#include "base/locked.hpp"
+#include "base/log.hpp"
+#include "base/tuning.hpp"
+#include "engine/scheduler.hpp"
+#include "mpi/host/windows.hpp"
+#include "mpi/job/job.hpp"
+#include "mpi/job/kept_times.hpp"
+#include "mpi/job/process.hpp"
+#include "mpi/job/world.hpp"
+#include "mpi/overlap/deferring.hpp"
+#include "overlap/driver.hpp"
+#include "sys/sys.hpp"
+#include "transport/pass.hpp"
+
+namespace stretto::mpi {
+namespace {
+
+// ---- The process's driver ----
+
+alignas(overlap::Driver) constinit unsigned char g_memory[sizeof(overlap::Driver)] = {};
+constinit std::atomic<overlap::Driver*> g_driver = nullptr;
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit bool g_tried = false;  // under the lock
+constinit transport::Endpoint g_endpoint = {};
+constinit std::uint32_t g_communicators = 0;
+// What the process knows of its connections beside the MPI's.
+enum class Speed : std::uint8_t { unknown, fine, slow };
+constinit std::atomic<Speed> g_speed = Speed::unknown;
+
+overlap::Driver* driver() { return g_driver.load(std::memory_order_acquire); }
+
+void before_fork() {
+  if (overlap::Driver* const all = driver()) all->complete_before_fork();
+}
+void in_child() { g_driver.store(nullptr, std::memory_order_relaxed); }  // its thread is not there
+
+overlap::Driver::Settings settings_here(int rank) {
+  shm::DeferredNotes* const notes = engine::process_deferred(process(), job()->hosts);
+  process_count_in_segment();
+  overlap::Driver::Settings settings;
+  settings.connections.rank = rank;
+  settings.connections.address_count = sys::host_addresses(settings.connections.addresses);
+  constexpr sys::FaultMode kModes[] = {sys::FaultMode::kernel, sys::FaultMode::user, sys::FaultMode::signal};
+  settings.most = kModes[static_cast<int>(options().overlap_guard())];
+  settings.least_bytes = std::min<std::uint64_t>(job()->overlap_bytes, kTuning.overlap_least_guarded);
+  settings.notes = notes;
+  return settings;
+}
+
+// Opens the driver once. With the lock held.
+void open_driver(int rank) {
+  if (g_tried) return;
+  g_tried = true;
+  auto* const made = new (g_memory) overlap::Driver;
+  if (made->open(settings_here(rank), &g_endpoint) != Status::ok) {
+    g_endpoint = {};
+    made->~Driver();
+    return;
+  }
+  pthread_atfork(before_fork, nullptr, in_child);
+  g_driver.store(made, std::memory_order_release);
+}
+
+// Who has made a call fail.
+struct Culprit {
+  char text[400];
+  Culprit(Status status, const transport::Lost& lost) {
+    if (lost.rank >= 0 && job() != nullptr)
+      std::snprintf(text, sizeof text, "rank %d on %s has died, or the connection to it is gone", lost.rank,
+                    job()->hosts.of(lost.rank));
+    else
+      std::snprintf(text, sizeof text, "a peer failed (status %d)", static_cast<int>(status));
+  }
+};
+
+// A call has failed on this rank after it returned: nobody can raise an error any more.
+void fail_late(void* communicator, const char* name, Status status, const transport::Lost& lost) {
+  const auto size = static_cast<int>(reinterpret_cast<std::uintptr_t>(communicator));
+  log_line(LogLevel::error,
+           "STRETTO_OVERLAP: MPI_%s on %d ranks returned early, and data were still to come: %s. This process ends, "
+           "and with it the job",
+           name, size, Culprit(status, lost).text);
+  log_end_process();
+}
+
+const char* why_no_guard(int error) {
+  const overlap::Refusal known = overlap::refusal_of(error);
+  return known == overlap::Refusal::handled ? overlap::text_of(known) : strerrordesc_np(error);
+}
+
+// ---- What the members agree on ----
+
+struct Word {
+  transport::Endpoint endpoint;
+  std::uint64_t id;
+  bool guards;
+  Speed speed;
+};
+
+constexpr char kLongMessages[] = "long messages";  // what is measured
+
+// Copying is not hidden, so connections may be a little slower than the host.
+bool suffice(const KeptTimes& times) { return times.ours_ns * 10 <= times.host_ns * 12; }
+
+// Whether load may have decided.
+bool is_close(const KeptTimes& times) {
+  const std::uint64_t ours = times.ours_ns * 10, bound = times.host_ns * 12;
+  return ours * 3 > bound * 2 && ours * 2 < bound * 3;
+}
+
+Bootstrap members_of(State& state) { return {state.rank, state.size, &state.handle, allgather_bytes}; }
+
+constexpr std::uint32_t bits(std::initializer_list<Collective> all) {
+  std::uint32_t made = 0;
+  for (const Collective as : all) made |= std::uint32_t{1} << static_cast<int>(as);
+  return made;
+}
+constexpr std::uint32_t kServed =
+    bits({Collective::bcast, Collective::gather, Collective::gatherv, Collective::scatter, Collective::scatterv,
+          Collective::allgather, Collective::allgatherv, Collective::alltoall, Collective::alltoallv,
+          Collective::reduce, Collective::allreduce});
+// In these only some ranks know how long the call is.
+constexpr std::uint32_t kOfUnknownLength = bits({Collective::gatherv, Collective::scatterv, Collective::alltoallv});
+
+}  // namespace
+
+Overlap::~Overlap() {
+  if (stage_ == Stage::open && driver() != nullptr) driver()->forget(id_, policy_);
+}
+
+void Overlap::start(State& state, const int* job_ranks, const std::int32_t* nodes, const transport::Transport& next,
+                    const shm::WaitPolicy& policy) {
+  stage_ = Stage::unasked;
+  state_ = &state;
+  job_ranks_ = job_ranks;
+  nodes_ = nodes;
+  next_ = next;
+  policy_ = policy;
+  const auto size = static_cast<std::size_t>(state.size);
+  if (!ring_.resize(size, 0) || !place_.resize(size, 0)) std::abort();  // a few words a rank: all members need them
+  for (int r = 0; r < state.size; ++r) ring_[r] = r;
+  std::sort(ring_.begin(), ring_.end(), [&](int a, int b) {
+    const std::int32_t one = nodes[job_ranks[a]], other = nodes[job_ranks[b]];
+    return one != other ? one < other : a < b;
+  });
+  for (int i = 0; i < state.size; ++i) place_[ring_[i]] = i;
+}
+
+std::uint32_t Overlap::wanted() const { return stage_ == Stage::off ? 0 : kServed & job()->wanted; }
+
+// All members wait for one another when they agree. So it is put off until a collective makes them
+// wait anyway, unless no such collective comes for long.
+bool Overlap::takes(Collective as, std::uint64_t bytes) {
+  constexpr std::uint32_t kCallsOfAnyKind = 2;
+  if (stage_ == Stage::declined || (wanted() & bits({as})) == 0) return false;
+  const bool knows_length = (kOfUnknownLength & bits({as})) == 0;
+  if (knows_length && bytes < job()->overlap_bytes) return false;
+  if (job()->overlap_tries && !tries(as, knows_length ? bytes : 0)) return false;
+  if (stage_ == Stage::unasked && (waits_for_all(as) || ++asked_ >= kCallsOfAnyKind))
+    stage_ = open() ? Stage::open : Stage::declined;
+  return stage_ == Stage::open;
+}
+
+// STRETTO_OVERLAP=auto.
+bool Overlap::tries(Collective as, std::uint64_t bytes) {
+  Trial& trial = *trials_.find(as, bytes);
+  const Trial::Next next = trial.begins(sys::now_ns());
+  if (next != Trial::Next::compare) return next == Trial::Next::with;
+  TrialMedians longest;
+  for (const TrialMedians& each : of_all(members_of(*state_), trial.medians())) {
+    longest.without_ns = std::max(longest.without_ns, each.without_ns);
+    longest.with_ns = std::max(longest.with_ns, each.with_ns);
+  }
+  const bool keeps = trial.decide(longest);
+  if (state_->rank == 0 && options().explain()) {
+    log_explain("overlap: %s of %llu bytes: %.3f ms from call to call, %.3f without overlap: %s",
+                kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes),
+                static_cast<double>(longest.with_ns) * 1e-6, static_cast<double>(longest.without_ns) * 1e-6,
+                keeps ? "kept" : "off");
+  }
+  return keeps;
+}
+
+bool Overlap::may_defer(bool staged) const {
+  return !staged && state_->check != 3 && !g_windows.load(std::memory_order_relaxed);
+}
+
+engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
+  call.comm = id_;
+  call.call = calls_++;
+  call.communicator = state_->serial;
+  call.ranks = static_cast<std::uint32_t>(state_->size);
+  const bool is_long = bytes >= job()->overlap_bytes;
+  call.may_return_early = call.may_return_early && is_long;
+  call.on_failure = {reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->size)), fail_late};
+  char place[sizeof shm::DeferredCall::place] = "";
+  engine::process_place(process(), place, sizeof place);
+  call.place = place;
+  const overlap::Driver::Result result = driver()->run(call, policy_);
+  if (result.early) g_deferring.store(true, std::memory_order_relaxed);
+  if (result.lost.rank >= 0)
+    log_line(LogLevel::error, "communicator of %d ranks: %s; rank %d of the job waits for others in MPI_%s",
+             state_->size, Culprit(result.status, result.lost).text, job_ranks_[state_->rank], call.name);
+  if (is_long && call.receive_count != 0) judge(result.early, result.refused);
+  const std::uint32_t why = std::uint32_t{1} << static_cast<int>(result.refused);  // `none` also if it came too late
+  if (options().explain() && is_long && (told_ & why) == 0 &&
+      (result.early || result.refused != overlap::Refusal::none)) {
+    constexpr const char* kGuarded[] = {"", "by SIGSEGV", "in user mode", "by kernel faults"};  // by FaultMode
+    told_ |= why;
+    if (result.early)
+      log_explain("overlap: MPI_%s of %llu bytes has returned before its data are there; buffers are guarded %s",
+                  call.name, static_cast<unsigned long long>(bytes), kGuarded[static_cast<int>(driver()->mode())]);
+    else
+      log_explain("overlap: MPI_%s of %llu bytes waits for all its data: %s", call.name,
+                  static_cast<unsigned long long>(bytes), overlap::text_of(result.refused));
+  }
+  return {result.status, result.early ? Path::deferred : Path::schedule, bytes};
+}
+
+// A demand is refused if this rank's first calls, of those that might, all wait for their data.
+void Overlap::judge(bool early, overlap::Refusal refused) {
+  constexpr std::uint32_t kEnough = 4;
+  if (early) refused_ = kEnough;
+  if (refused == overlap::Refusal::none || refused_ >= kEnough || ++refused_ != kEnough) return;
+  const bool windows = refused == overlap::Refusal::unsuitable && g_windows.load(std::memory_order_relaxed);
+  demand_refused(Option::overlap, state_->size, windows ? "the program has windows of MPI" : overlap::text_of(refused));
+}
+
+// Peers hear that this rank gives up.
+engine::Outcome Overlap::give_up() {
+  for (int r = 0; r < state_->size; ++r) {
+    if (r != state_->rank) driver()->abandon(job_ranks_[r], id_);
+  }
+  return engine::outcome_of(Status::no_memory);
+}
+
+// One long message by connections of our own.
+bool Overlap::pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number) {
+  const overlap::Outgoing send{job_ranks_[peer], data, bytes};
+  const overlap::Incoming receive{job_ranks_[peer], {0, bytes}};
+  const overlap::Block block{0, bytes};
+  overlap::Exchange call;
+  call.comm = id_;
+  call.call = ~number;  // no collective comes so far
+  call.is_measuring = true;
+  call.sends = &send;
+  call.send_count = sends ? 1 : 0;
+  call.receives = &receive;
+  call.receive_count = sends ? 0 : 1;
+  call.buffer = data;
+  call.buffer_bytes = bytes;
+  call.blocks = &block;
+  call.block_count = 1;
+  return driver()->run(call, policy_).status == Status::ok;
+}
+
+// Rank 0 and the first one on another node send a long message there and back, by turns, and rank 0
+// takes the best of several trips.
+bool Overlap::is_fast_enough(int other) {
+  constexpr std::uint64_t kBytes = 512 << 10;
+  constexpr int kTrips = 3, kMostTrips = 12;
+  const int me = state_->rank;
+  KeptTimes best{~std::uint64_t{0}, ~std::uint64_t{0}};
+  const bool sends = me == 0 || me == other;
+  char* const data = sends ? static_cast<char*>(std::calloc(kBytes, 1)) : nullptr;
+  bool fine = everybody(members_of(*state_), other < state_->size && (!sends || data != nullptr));
+  if (fine && sends) {
+    const int peer = me == 0 ? other : 0;
+    std::uint64_t number = 0;
+    const auto by_ours = [&](bool sends_now) { return pass(peer, sends_now, data, kBytes, number++); };
+    const auto by_next = [&](bool sends_now) { return transport::pass(next_, policy_, peer, sends_now, data, kBytes); };
+    const auto there_and_back = [&](const auto& over, std::uint64_t* least) {
+      const std::uint64_t begin = sys::now_ns();
+      fine = fine && over(me == 0) && over(me != 0);
+      *least = std::min(*least, sys::now_ns() - begin);
+    };
+    char again = 1;
+    for (int trip = 0; fine && again != 0; ++trip) {
+      there_and_back(by_ours, &best.ours_ns);
+      there_and_back(by_next, &best.host_ns);
+      if (trip + 1 < kTrips) continue;
+      again = trip + 1 < kMostTrips && is_close(best) ? 1 : 0;
+      fine = fine && transport::pass(next_, policy_, peer, me == 0, &again, 1);
+    }
+  }
+  std::free(data);
+  if (me == 0 && fine) kept_times_write(kLongMessages, job_ranks_[0], job_ranks_[other], best);
+  return everybody(members_of(*state_), fine && (me != 0 || suffice(best)));
+}
+
+int Overlap::first_elsewhere() const {
+  int other = 1;
+  while (other < state_->size && nodes_[job_ranks_[other]] == nodes_[job_ranks_[0]]) ++other;
+  return other;
+}
+
+bool Overlap::open() {
+  const std::int32_t me = job_ranks_[state_->rank];
+  Word mine{};
+  {
+    const Locked locked(g_lock);
+    open_driver(me);
+    mine.endpoint = g_endpoint;
+    mine.id = static_cast<std::uint64_t>(me) << 32 | ++g_communicators;
+  }
+  overlap::Driver* const own = driver();
+  const int other = first_elsewhere();
+  mine.speed = g_speed.load(std::memory_order_relaxed);
+  if (state_->rank == 0 && mine.speed == Speed::unknown && job()->overlap_measures && other < state_->size) {
+    KeptTimes times;
+    if (kept_times_read(kLongMessages, job_ranks_[0], job_ranks_[other], &times))
+      mine.speed = suffice(times) ? Speed::fine : Speed::slow;
+  }
+  mine.guards = own != nullptr && own->guard_error() == 0;
+  const Array<Word> all = of_all(members_of(*state_), mine);
+  if (own != nullptr) own->starts(sys::now_ns());
+  id_ = all[0].id;
+  const bool able = std::all_of(all.begin(), all.end(), [](const Word& word) { return word.endpoint.able; });
+  const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });
+  if (own != nullptr && !mine.guards && options().explain())
+    log_explain("overlap: no call returns early on rank %d: %s", me, why_no_guard(own->guard_error()));
+  if (!able) return decline("members cannot connect");
+  if (!useful) return decline("no rank can guard its memory", why_no_guard(own->guard_error()));
+  if (!mine.guards) demand_refused(Option::overlap, 0, why_no_guard(own->guard_error()));
+  bool met = true;
+  for (int r = 0; r < state_->size && met; ++r)
+    met = r == state_->rank || own->introduce(job_ranks_[r], all[static_cast<std::size_t>(r)].endpoint) == Status::ok;
+  const bool met_all = everybody(members_of(*state_), met);
+  Speed speed = all[0].speed;  // rank 0's, which may have a file that says it
+  if (met_all && job()->overlap_measures && speed == Speed::unknown)
+    speed = is_fast_enough(other) ? Speed::fine : Speed::slow;
+  g_speed.store(speed, std::memory_order_relaxed);
+  if (!met_all) return decline("a member would have too many connections");
+  if (speed == Speed::slow) return decline("the MPI moves long messages faster than connections of our own");
+  if (state_->rank == 0 && options().explain())
+    log_explain("overlap: collectives between nodes may return before their data are there");
+  return true;
+}
+
+// Returns false on all members.
+bool Overlap::decline(const char* why, const char* more) const {
+  char text[200];
+  std::snprintf(text, sizeof text, "%s%s%s", why, *more != 0 ? ": " : "", more);
+  if (state_->rank == 0 && options().explain()) log_explain("overlap: off: %s", text);
+  demand_refused(Option::overlap, state_->size, text);
+  return false;
+}
+
+void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& site), void* context) {
+  overlap::Driver* const all = driver();
+  if (all == nullptr) return;
+  all->each_site([&](const overlap::Sites::Site& site) { each(context, site); });
+}
+
+bool overlap_any_away() {
+  const overlap::Driver* const all = driver();
+  return all != nullptr && all->any_away();
+}
+
+void overlap_complete(const void* memory, std::uint64_t bytes) {
+  overlap::Driver* const all = driver();
+  if (all == nullptr || !all->any_away()) return;
+  const Inside inside;
+  all->complete(memory, bytes, engine::schedule_policy(process()));
+}
+
+void overlap_complete_all() {
+  overlap::Driver* const all = driver();
+  if (all == nullptr) return;
+  const Inside inside;
+  all->complete_all(engine::schedule_policy(process()));
+}
+
+void overlap_stop() {
+  overlap::Driver* const all = driver();
+  if (all == nullptr) return;
+  g_driver.store(nullptr, std::memory_order_release);
+  all->close();
+  all->~Driver();
+}
+
+}  // namespace stretto::mpi

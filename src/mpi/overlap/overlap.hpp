@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives that may return before their data are there (STRETTO_OVERLAP): a third way beside
+// shared memory and schedules, on communicators that span nodes.
+//
+// The members agree once whether calls go this way: if all have connections, and at least one can
+// guard memory. From then on, which way a call goes follows from what all ranks know: the
+// collective, and its length where all know it. Whether a rank returns early is its own decision.
+//
+// A process has one driver (overlap/driver.hpp). It opens with the first communicator that asks.
+//
+//   Alltoall, Gather, Scatter (and v)  each block goes straight from its source to its target
+//   Bcast                              a chain of ranks, node after node, in segments
+//   Allgather (and v)                  a ring of ranks, node after node, in segments
+//   Reduce, Allreduce                  a chain in which each rank adds its own part. Kernels only:
+//                                      no user's function runs on the driver's thread.
+#pragma once
+#include "base/array.hpp"
+#include "engine/engine.hpp"
+#include "mpi/overlap/overlap_trial.hpp"
+#include "mpi/state/state.hpp"
+#include "overlap/exchange.hpp"
+#include "overlap/sites.hpp"
+
+namespace stretto::overlap {
+enum class Refusal : std::uint8_t;  // guard.hpp
+}
+
+namespace stretto::mpi {
+
+// A communicator's part.
+class Overlap {
+ public:
+  Overlap() = default;
+  ~Overlap();
+  Overlap(const Overlap&) = delete;
+  Overlap& operator=(const Overlap&) = delete;
+
+  // What all is for. `job_ranks` are the members' ranks in the job, and must stay. `nodes` has the
+  // node of each rank of the job.
+  // `next` carries messages of the members by the MPI.
+  void start(State& state, const int* job_ranks, const std::int32_t* nodes, const transport::Transport& next,
+             const shm::WaitPolicy& policy);
+  // The collectives that may go this way, as a bit set; 0: start() was not called.
+  [[nodiscard]] std::uint32_t wanted() const;
+  // Whether this call goes this way. It may be collective over the communicator. `bytes` is the
+  // length of the call, where all ranks know it.
+  bool takes(Collective as, std::uint64_t bytes);
+  // Whether a call may return early, as far as the mpi layer knows. `staged`: the program does not
+  // get its data in its buffer itself.
+  [[nodiscard]] bool may_defer(bool staged) const;
+
+  // The calls, as in engine.hpp. Arguments are good.
+  engine::Outcome bcast(const Region& buffer, int root, bool may_defer);
+  engine::Outcome reduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction, int root, bool may_defer);
+  engine::Outcome allreduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool may_defer);
+  engine::Outcome gather(const Region& send, const Blocks& receive, int root, bool in_place, bool may_defer);
+  engine::Outcome scatter(const Blocks& send, const Region& receive, int root, bool in_place, bool may_defer);
+  engine::Outcome allgather(const Region& send, const Blocks& receive, bool in_place, bool may_defer);
+  engine::Outcome alltoall(const Blocks& send, const Blocks& receive, bool in_place, bool may_defer);
+
+ private:
+  enum class Stage : std::uint8_t { off, unasked, open, declined };
+  bool open();
+  bool decline(const char* why, const char* more = "") const;
+  void judge(bool early, overlap::Refusal refused);
+  // The first member on another node than rank 0, or their number.
+  [[nodiscard]] int first_elsewhere() const;
+  bool is_fast_enough(int other);
+  bool pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
+  bool tries(Collective as, std::uint64_t bytes);
+  engine::Outcome run(overlap::Exchange& call, std::uint64_t bytes);
+  engine::Outcome give_up();
+  // The job's rank of the member that is so many places behind this one in the ring.
+  [[nodiscard]] int ring_peer(int places) const {
+    const int at = (place_[state_->rank] + places + state_->size) % state_->size;
+    return job_ranks_[ring_[at]];
+  }
+
+  Stage stage_ = Stage::off;
+  State* state_ = nullptr;
+  const int* job_ranks_ = nullptr;
+  Array<int> ring_, place_;  // members, node after node; where each is in this order
+  const std::int32_t* nodes_ = nullptr;
+  transport::Transport next_;
+  shm::WaitPolicy policy_;
+  std::uint64_t id_ = 0, calls_ = 0;
+  std::uint32_t asked_ = 0;
+  std::uint32_t told_ = 0;     // why calls did not return early
+  std::uint32_t refused_ = 0;  // how many did not
+  Trials trials_;
+};
+
+// Data of some call are not there yet.
+bool overlap_any_away();
+// Wait until all data of this memory are there; the second: all data of calls that returned early.
+// They drive the host meanwhile. The memory may be any, also none of a call.
+void overlap_complete(const void* memory, std::uint64_t bytes);
+void overlap_complete_all();
+
+// What has become of the calls that went this way, by site. For statistics.
+void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& site), void* context);
+
+// Completes all calls and ends the thread. The host still runs.
+void overlap_stop();
+
+}  // namespace stretto::mpi
