@@ -66,6 +66,15 @@ struct Contributed {
   std::uint64_t bytes = 0;  // of each
 };
 
+// Makes a blocking call. `prepare(prepared)` is one of the functions below.
+template <class Prepare>
+Outcome run_prepared(Scheduler& by, const Prepare& prepare) {
+  Prepared prepared(by);
+  return prepared.run(prepare(prepared));
+}
+
+// The collectives, as in engine.hpp. Arguments are good.
+//
 // Each sets `moves`, or returns the outcome of a call that has nothing to run: it cannot be
 // prepared, schedules leave it to another, or it has no data. They move no messages. Only lengths
 // that some ranks do not know may be told first.

@@ -168,39 +168,4 @@ Outcome neighbors(Prepared& p, Collective as, const SentBlocks& send, const Bloc
   return ready(p);
 }
 
-// ---- Blocking calls ----
-
-Outcome barrier(Scheduler& scheduler) {
-  Prepared p(scheduler);
-  return p.run(barrier(p));
-}
-Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool good) {
-  Prepared p(scheduler);
-  return p.run(bcast(p, buffer, root, good));
-}
-Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
-               bool good) {
-  Prepared p(scheduler);
-  return p.run(gather(p, as, send, receive, root, in_place, good));
-}
-Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
-                bool good) {
-  Prepared p(scheduler);
-  return p.run(scatter(p, as, send, receive, root, in_place, good));
-}
-Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, bool in_place,
-                  bool good) {
-  Prepared p(scheduler);
-  return p.run(allgather(p, as, send, receive, in_place, good));
-}
-Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const Blocks& receive, bool in_place,
-                 bool good) {
-  Prepared p(scheduler);
-  return p.run(alltoall(p, as, send, receive, in_place, good));
-}
-Outcome neighbors(Scheduler& scheduler, Collective as, const SentBlocks& send, const Blocks& receive, bool good) {
-  Prepared p(scheduler);
-  return p.run(neighbors(p, as, send, receive, good));
-}
-
 }  // namespace stretto::engine

@@ -125,42 +125,4 @@ Outcome scan(Prepared& p, const FunctionArgs& o, const FunctionOp& f, bool exclu
   return prepare(p, vector_problem(s, scan_kind(exclusive), count), o, f, count, scan_gets(s, exclusive) ? count : 0);
 }
 
-// ---- Blocking calls ----
-
-Outcome reduce(Scheduler& s, const KernelArgs& v, const KernelOp& r, int root) {
-  Prepared p(s);
-  return p.run(reduce(p, v, r, root));
-}
-Outcome allreduce(Scheduler& s, const KernelArgs& v, const KernelOp& r) {
-  Prepared p(s);
-  return p.run(allreduce(p, v, r));
-}
-Outcome reduce_scatter(Scheduler& s, Collective as, const KernelArgs& v, const KernelOp& r,
-                       const std::uint64_t* begins) {
-  Prepared p(s);
-  return p.run(reduce_scatter(p, as, v, r, begins));
-}
-Outcome scan(Scheduler& s, const KernelArgs& v, const KernelOp& r, bool exclusive) {
-  Prepared p(s);
-  return p.run(scan(p, v, r, exclusive));
-}
-
-Outcome reduce(Scheduler& s, const FunctionArgs& o, const FunctionOp& f, int root) {
-  Prepared p(s);
-  return p.run(reduce(p, o, f, root));
-}
-Outcome allreduce(Scheduler& s, const FunctionArgs& o, const FunctionOp& f) {
-  Prepared p(s);
-  return p.run(allreduce(p, o, f));
-}
-Outcome reduce_scatter(Scheduler& s, Collective as, const FunctionArgs& o, const FunctionOp& f,
-                       const std::uint64_t* begins) {
-  Prepared p(s);
-  return p.run(reduce_scatter(p, as, o, f, begins));
-}
-Outcome scan(Scheduler& s, const FunctionArgs& o, const FunctionOp& f, bool exclusive) {
-  Prepared p(s);
-  return p.run(scan(p, o, f, exclusive));
-}
-
 }  // namespace stretto::engine

@@ -167,31 +167,4 @@ shm::WaitPolicy schedule_policy(Process& process);
 // After how long a wait the rank explains a call. 0: never.
 std::uint64_t explained_after_ns(const Process& process);
 
-// ---- The collectives, as in engine.hpp. Arguments are good. ----
-
-Outcome barrier(Scheduler& scheduler);
-Outcome bcast(Scheduler& scheduler, const Region& buffer, int root, bool good);
-Outcome gather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
-               bool good);
-Outcome scatter(Scheduler& scheduler, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
-                bool good);
-Outcome allgather(Scheduler& scheduler, Collective as, const Region& send, const Blocks& receive, bool in_place,
-                  bool good);
-Outcome alltoall(Scheduler& scheduler, Collective as, const Blocks& send, const Blocks& receive, bool in_place,
-                 bool good);
-
-Outcome neighbors(Scheduler& scheduler, Collective as, const SentBlocks& send, const Blocks& receive, bool good);
-
-Outcome reduce(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction, int root);
-Outcome allreduce(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction);
-Outcome reduce_scatter(Scheduler& scheduler, Collective as, const KernelArgs& vector, const KernelOp& reduction,
-                       const std::uint64_t* begins);
-Outcome scan(Scheduler& scheduler, const KernelArgs& vector, const KernelOp& reduction, bool exclusive);
-
-Outcome reduce(Scheduler& scheduler, const FunctionArgs& operands, const FunctionOp& operation, int root);
-Outcome allreduce(Scheduler& scheduler, const FunctionArgs& operands, const FunctionOp& operation);
-Outcome reduce_scatter(Scheduler& scheduler, Collective as, const FunctionArgs& operands, const FunctionOp& operation,
-                       const std::uint64_t* begins);
-Outcome scan(Scheduler& scheduler, const FunctionArgs& operands, const FunctionOp& operation, bool exclusive);
-
 }  // namespace stretto::engine

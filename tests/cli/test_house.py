@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import house
@@ -51,8 +52,9 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
             name
             for name in texts
             if any(
-                Path(name).match(pattern.replace("src/*", "src/*/*").replace("python/*", f"{Path(name).parent}/*"))
+                Path(name).match(re.sub(r"(src|python)/\*", f"{Path(name).parent}/*", pattern))
                 for pattern in patterns
+                if name.startswith(pattern.split("*")[0])
             )
         ]
 

@@ -10,6 +10,7 @@
 #include "engine/scheduler.hpp"
 #include "threads/job.hpp"
 #include "threads/mailbox.hpp"
+#include "threads/scheduled.hpp"
 
 namespace stretto::test {
 namespace {

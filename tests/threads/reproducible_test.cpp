@@ -13,6 +13,7 @@
 #include "reduce/reduce.hpp"
 #include "threads/job.hpp"
 #include "threads/mailbox.hpp"
+#include "threads/scheduled.hpp"
 
 namespace stretto::test {
 namespace {

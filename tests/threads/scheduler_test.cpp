@@ -18,6 +18,7 @@
 #include "threads/job.hpp"
 #include "threads/loopback.hpp"
 #include "threads/mailbox.hpp"
+#include "threads/scheduled.hpp"
 
 namespace stretto::test {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Alltoall, Alltoallv, Alltoallw. The arguments of a rank say what it sends and where data go.
 // Whether Stretto serves the call depends on none of these arguments.
-#include "mpi/calls/serve.hpp"
+#include "mpi/calls/routed.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -12,21 +12,22 @@ bool have_same_counts(Arguments& arguments, CountArray give, CountArray take, co
 }
 
 template <class Route>
-bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* send, const Extents& give,
-                    Handle send_type, const void* receive, const Extents& take, Handle receive_type) {
+bool serve_alltoall(Route route, Arguments& arguments, const void* send, const Extents& give, Handle send_type,
+                    const void* receive, const Extents& take, Handle receive_type) {
+  Call& call = route.call();
   const State& state = *call.state;
   const bool in_place = send == MPI_IN_PLACE;
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
   target.watch(call);
-  const Extents& taken = kept(route, arguments, take);
-  const Extents& given = kept(route, arguments, give);
+  const Extents& taken = route.keep(arguments, take);
+  const Extents& given = route.keep(arguments, give);
   const Blocks to = target.blocks(arguments, state, receive, taken, receive_type, Staged::write);
   Blocks from{nullptr, &kNoBytes};
   if (!in_place) from = source.blocks(arguments, state, send, given, send_type, Staged::read);
-  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
     const std::uint64_t bytes = take.counts == nullptr ? to.at(0).bytes() * static_cast<std::uint64_t>(state.size) : 0;
-    if (Overlap* const overlap = overlap_of(route, call, bytes))
+    if (Overlap* const overlap = route.overlap(bytes))
       return overlap->alltoall(from, to, in_place, overlap->may_defer(target.is_staged()));
     return engine::alltoall(comm, call.collective(), from, to, in_place, good);
   });
@@ -44,7 +45,7 @@ bool alltoall(Call& call, const void* send, std::int64_t send_count, Handle send
     const Extents take = regular(arguments, receive_count, state.size);
     judge_alias(arguments, state, send, receive,
                 send_count == receive_count && send_type == receive_type && send_count != 0);
-    return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
+    return serve_alltoall(route, arguments, send, give, send_type, receive, take, receive_type);
   });
 }
 
@@ -60,7 +61,7 @@ bool alltoallv(Call& call, const void* send, CountArray send_counts, CountArray 
     judge_alias(
         arguments, state, send, receive,
         send == receive && send_type == receive_type && have_same_counts(arguments, send_counts, receive_counts, take));
-    return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
+    return serve_alltoall(route, arguments, send, give, send_type, receive, take, receive_type);
   });
 }
 
@@ -77,17 +78,17 @@ bool alltoallw(Call& call, const void* send, CountArray send_counts, CountArray 
       const Extents take = irregular(arguments, receive_counts, receive_displs, state.size);
       judge_alias(arguments, state, send, receive, have_same_counts(arguments, send_counts, receive_counts, take));
     }
-    auto&& source = typed_data_of(route, 0);
-    auto&& target = typed_data_of(route, 1);
+    auto&& source = route.typed(0);
+    auto&& target = route.typed(1);
     const Blocks to = target.blocks(arguments, state, state.size, receive,
                                     {receive_counts, receive_displs, receive_types}, Staged::write);
     target.watch(call, to, receive_types);
     Blocks from{nullptr, &kNoBytes};
     if (!in_place)
       from = source.blocks(arguments, state, state.size, send, {send_counts, send_displs, send_types}, Staged::read);
-    return serve(
-        route, call, arguments, [&] { return finish_both(source, target); },
-        [&](auto& c, bool good) { return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good); });
+    return route.run(arguments, finishing(source, target), [&](auto& c, bool good) {
+      return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good);
+    });
   });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Barrier, Bcast, and the Gather, Scatter and Allgather families: which arguments are
 // significant on this rank.
-#include "mpi/calls/serve.hpp"
+#include "mpi/calls/routed.hpp"
 #include "mpi/comm/comm_agreement.hpp"
 
 namespace stretto::mpi {
@@ -18,14 +18,15 @@ void judge_own_block(Arguments& arguments, const State& state, const Region& own
 }
 
 template <class Route>
-bool serve_gather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
-                  Handle send_type, const void* receive, const Extents& given, Handle receive_type, int root) {
+bool serve_gather(Route route, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
+                  const void* receive, const Extents& given, Handle receive_type, int root) {
+  Call& call = route.call();
   const State& state = *call.state;
-  const Extents& extents = kept(route, arguments, given);
+  const Extents& extents = route.keep(arguments, given);
   const bool is_root = state.rank == root;
   const bool in_place = is_root && send == MPI_IN_PLACE;
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
   Blocks to{nullptr, &kNoBytes};
   if (is_root) {
     target.watch(call);
@@ -33,23 +34,24 @@ bool serve_gather(Route route, Call& call, Arguments& arguments, const void* sen
   }
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
   if (is_root) judge_own_block(arguments, state, from, send_type, to, receive_type);
-  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
     const std::uint64_t own = is_root && in_place ? to.at(root).bytes() : from.bytes();
-    if (Overlap* const overlap = overlap_of(route, call, own * static_cast<std::uint64_t>(state.size)))
+    if (Overlap* const overlap = route.overlap(own * static_cast<std::uint64_t>(state.size)))
       return overlap->gather(from, to, root, in_place, overlap->may_defer(target.is_staged()));
     return engine::gather(comm, call.collective(), from, to, root, in_place, good);
   });
 }
 
 template <class Route>
-bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* send, const Extents& given,
-                   Handle send_type, const void* receive, std::int64_t receive_count, Handle receive_type, int root) {
+bool serve_scatter(Route route, Arguments& arguments, const void* send, const Extents& given, Handle send_type,
+                   const void* receive, std::int64_t receive_count, Handle receive_type, int root) {
+  Call& call = route.call();
   const State& state = *call.state;
-  const Extents& extents = kept(route, arguments, given);
+  const Extents& extents = route.keep(arguments, given);
   const bool is_root = state.rank == root;
   const bool in_place = is_root && receive == MPI_IN_PLACE;
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
   Blocks from{nullptr, &kNoBytes};
   Region to;
   if (is_root) from = source.blocks(arguments, state, send, extents, send_type, Staged::read);
@@ -58,30 +60,31 @@ bool serve_scatter(Route route, Call& call, Arguments& arguments, const void* se
     to = target.region(arguments, state, receive, receive_count, receive_type, Staged::write);
     if (is_root) judge_own_block(arguments, state, to, receive_type, from, send_type);
   }
-  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
     const std::uint64_t own = is_root ? from.at(root).bytes() : to.bytes();
-    if (Overlap* const overlap = overlap_of(route, call, own * static_cast<std::uint64_t>(state.size)))
+    if (Overlap* const overlap = route.overlap(own * static_cast<std::uint64_t>(state.size)))
       return overlap->scatter(from, to, root, in_place, overlap->may_defer(target.is_staged()));
     return engine::scatter(comm, call.collective(), from, to, root, in_place, good);
   });
 }
 
 template <class Route>
-bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
-                     Handle send_type, const void* receive, const Extents& given, Handle receive_type) {
+bool serve_allgather(Route route, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
+                     const void* receive, const Extents& given, Handle receive_type) {
+  Call& call = route.call();
   const State& state = *call.state;
-  const Extents& extents = kept(route, arguments, given);
+  const Extents& extents = route.keep(arguments, given);
   const bool in_place = send == MPI_IN_PLACE;
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
   target.watch(call);
   const Blocks to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
   judge_own_block(arguments, state, from, send_type, to, receive_type);
-  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
     std::uint64_t bytes = 0;
-    for (int r = 0; r < state.size && std::is_same_v<decltype(route), BySchedule>; ++r) bytes += to.at(r).bytes();
-    if (Overlap* const overlap = overlap_of(route, call, bytes))
+    for (int r = 0; r < state.size && std::is_same_v<decltype(route), RouteSchedule>; ++r) bytes += to.at(r).bytes();
+    if (Overlap* const overlap = route.overlap(bytes))
       return overlap->allgather(from, to, in_place, overlap->may_defer(target.is_staged()));
     return engine::allgather(comm, call.collective(), from, to, in_place, good);
   });
@@ -94,7 +97,7 @@ bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* 
 bool barrier(Call& call, Handle comm) {
   call_sized(-1, 0, 0);
   return routed(call, comm, [&](auto route) {
-    return serve(route, call, Arguments{}, nullptr, nullptr, [](auto& c, bool) { return engine::barrier(c); });
+    return route.run(Arguments{}, finishing(), [](auto& c, bool) { return engine::barrier(c); });
   });
 }
 
@@ -103,13 +106,13 @@ bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, 
   return routed(call, comm, [&](auto route) {
     const State& state = *call.state;
     Arguments arguments;
-    auto&& data = data_of(route, 0);
+    auto&& data = route.data(0);
     const int from = valid_root(arguments, root, state);
     const bool is_root = state.rank == from;
     if (!is_root) data.watch(call);
     const Region region = data.region(arguments, state, buffer, count, type, is_root ? Staged::read : Staged::write);
-    return serve(route, call, arguments, &data, nullptr, [&](auto& c, bool good) {
-      if (Overlap* const overlap = overlap_of(route, call, region.bytes()))
+    return route.run(arguments, finishing(data), [&](auto& c, bool good) {
+      if (Overlap* const overlap = route.overlap(region.bytes()))
         return overlap->bcast(region, from, overlap->may_defer(data.is_staged()));
       return engine::bcast(c, region, from, good);
     });
@@ -124,7 +127,7 @@ bool gather(Call& call, const void* send, std::int64_t send_count, Handle send_t
     Arguments arguments;
     const int to = valid_root(arguments, root, state);
     const Extents extents = state.rank == to ? regular(arguments, receive_count, state.size) : Extents{};
-    return serve_gather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+    return serve_gather(route, arguments, send, send_count, send_type, receive, extents, receive_type, to);
   });
 }
 
@@ -137,7 +140,7 @@ bool gatherv(Call& call, const void* send, std::int64_t send_count, Handle send_
     Arguments arguments;
     const int to = valid_root(arguments, root, state);
     const Extents extents = state.rank == to ? irregular(arguments, counts, displs, state.size) : Extents{};
-    return serve_gather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type, to);
+    return serve_gather(route, arguments, send, send_count, send_type, receive, extents, receive_type, to);
   });
 }
 
@@ -149,7 +152,7 @@ bool scatter(Call& call, const void* send, std::int64_t send_count, Handle send_
     Arguments arguments;
     const int from = valid_root(arguments, root, state);
     const Extents extents = state.rank == from ? regular(arguments, send_count, state.size) : Extents{};
-    return serve_scatter(route, call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+    return serve_scatter(route, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
   });
 }
 
@@ -162,7 +165,7 @@ bool scatterv(Call& call, const void* send, CountArray counts, CountArray displs
     Arguments arguments;
     const int from = valid_root(arguments, root, state);
     const Extents extents = state.rank == from ? irregular(arguments, counts, displs, state.size) : Extents{};
-    return serve_scatter(route, call, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
+    return serve_scatter(route, arguments, send, extents, send_type, receive, receive_count, receive_type, from);
   });
 }
 
@@ -172,7 +175,7 @@ bool allgather(Call& call, const void* send, std::int64_t send_count, Handle sen
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents extents = regular(arguments, receive_count, call.state->size);
-    return serve_allgather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type);
+    return serve_allgather(route, arguments, send, send_count, send_type, receive, extents, receive_type);
   });
 }
 
@@ -183,7 +186,7 @@ bool allgatherv(Call& call, const void* send, std::int64_t send_count, Handle se
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents extents = irregular(arguments, counts, displs, call.state->size);
-    return serve_allgather(route, call, arguments, send, send_count, send_type, receive, extents, receive_type);
+    return serve_allgather(route, arguments, send, send_count, send_type, receive, extents, receive_type);
   });
 }
 

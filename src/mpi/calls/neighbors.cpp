@@ -2,7 +2,7 @@
 // Neighbor_allgather(v), Neighbor_alltoall(v, w). The communicator's topology says how many blocks
 // a rank sends and receives. Whether Stretto serves the call depends on none of the arguments.
 #include "base/neighborhood.hpp"
-#include "mpi/calls/serve.hpp"
+#include "mpi/calls/routed.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -25,33 +25,35 @@ Extents taken(Arguments& arguments, const Neighborhood& n, const CountArray& cou
 }
 
 template <class Route>
-bool serve_allgather(Route route, Call& call, Arguments& arguments, const void* send, std::int64_t send_count,
-                     Handle send_type, const void* receive, const Extents& take, Handle receive_type) {
+bool serve_allgather(Route route, Arguments& arguments, const void* send, std::int64_t send_count, Handle send_type,
+                     const void* receive, const Extents& take, Handle receive_type) {
+  Call& call = route.call();
   const State& state = *call.state;
-  const Extents& kept_take = kept(route, arguments, take);
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
+  const Extents& kept_take = route.keep(arguments, take);
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
   target.watch(call);
   const Blocks to = target.blocks(arguments, state, receive, kept_take, receive_type, Staged::write);
   const std::int64_t given = neighborhood_in(call).sends() || send_count < 0 ? send_count : 0;
   const Region from = source.region(arguments, state, send, given, send_type, Staged::read);
-  return serve(route, call, arguments, &source, &target,
-               [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); });
+  return route.run(arguments, finishing(source, target),
+                   [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); });
 }
 
 template <class Route>
-bool serve_alltoall(Route route, Call& call, Arguments& arguments, const void* send, const Extents& give,
-                    Handle send_type, const void* receive, const Extents& take, Handle receive_type) {
+bool serve_alltoall(Route route, Arguments& arguments, const void* send, const Extents& give, Handle send_type,
+                    const void* receive, const Extents& take, Handle receive_type) {
+  Call& call = route.call();
   const State& state = *call.state;
-  const Extents& kept_take = kept(route, arguments, take);
-  const Extents& kept_give = kept(route, arguments, give);
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
+  const Extents& kept_take = route.keep(arguments, take);
+  const Extents& kept_give = route.keep(arguments, give);
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
   target.watch(call);
   const Blocks to = target.blocks(arguments, state, receive, kept_take, receive_type, Staged::write);
   const Blocks from = source.blocks(arguments, state, send, kept_give, send_type, Staged::read);
-  return serve(route, call, arguments, &source, &target,
-               [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); });
+  return route.run(arguments, finishing(source, target),
+                   [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); });
 }
 
 }  // namespace
@@ -62,7 +64,7 @@ bool neighbor_allgather(Call& call, const void* send, std::int64_t send_count, H
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents take = taken(arguments, neighborhood_in(call), receive_count);
-    return serve_allgather(route, call, arguments, send, send_count, send_type, receive, take, receive_type);
+    return serve_allgather(route, arguments, send, send_count, send_type, receive, take, receive_type);
   });
 }
 
@@ -72,7 +74,7 @@ bool neighbor_allgatherv(Call& call, const void* send, std::int64_t send_count, 
   return routed(call, comm, [&](auto route) {
     Arguments arguments;
     const Extents take = taken(arguments, neighborhood_in(call), counts, displs);
-    return serve_allgather(route, call, arguments, send, send_count, send_type, receive, take, receive_type);
+    return serve_allgather(route, arguments, send, send_count, send_type, receive, take, receive_type);
   });
 }
 
@@ -84,7 +86,7 @@ bool neighbor_alltoall(Call& call, const void* send, std::int64_t send_count, Ha
     const Neighborhood& n = neighborhood_in(call);
     const Extents give = regular_if(n.sends(), arguments, send_count, n.destinations());
     const Extents take = taken(arguments, n, receive_count);
-    return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
+    return serve_alltoall(route, arguments, send, give, send_type, receive, take, receive_type);
   });
 }
 
@@ -97,7 +99,7 @@ bool neighbor_alltoallv(Call& call, const void* send, CountArray send_counts, Co
     const Neighborhood& n = neighborhood_in(call);
     const Extents give = irregular_if(n.sends(), arguments, send_counts, send_displs, n.destinations());
     const Extents take = taken(arguments, n, receive_counts, receive_displs);
-    return serve_alltoall(route, call, arguments, send, give, send_type, receive, take, receive_type);
+    return serve_alltoall(route, arguments, send, give, send_type, receive, take, receive_type);
   });
 }
 
@@ -110,16 +112,16 @@ bool neighbor_alltoallw(Call& call, const void* send, CountArray send_counts, co
     const State& state = *call.state;
     const Neighborhood& n = neighborhood_in(call);
     Arguments arguments;
-    auto&& source = typed_data_of(route, 0);
-    auto&& target = typed_data_of(route, 1);
+    auto&& source = route.typed(0);
+    auto&& target = route.typed(1);
     const Blocks to = target.blocks(arguments, state, n.receives() ? n.sources() : 0, receive,
                                     {receive_counts, wide(receive_displs), receive_types}, Staged::write);
     target.watch(call, to, receive_types);
     const Blocks from = source.blocks(arguments, state, n.sends() ? n.destinations() : 0, send,
                                       {send_counts, wide(send_displs), send_types}, Staged::read);
-    return serve(
-        route, call, arguments, [&] { return finish_both(source, target); },
-        [&](auto& c, bool good) { return engine::neighbors(c, Collective::neighbor_alltoallw, from, to, good); });
+    return route.run(arguments, finishing(source, target), [&](auto& c, bool good) {
+      return engine::neighbors(c, Collective::neighbor_alltoallw, from, to, good);
+    });
   });
 }
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/tuning.hpp"
-#include "mpi/calls/serve.hpp"
+#include "mpi/calls/routed.hpp"
 #include "mpi/data/operations.hpp"
 
 namespace stretto::mpi {
@@ -49,10 +49,11 @@ Part in_place_or(const void* send, Part part) {
 }
 
 template <class Route, class Run>
-[[gnu::always_inline]] inline bool by_kernel(Route route, Call& call, Arguments& arguments, const Part& part,
-                                             Handle type, const Combining& combining, Run run) {
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
+[[gnu::always_inline]] inline bool by_kernel(Route route, Arguments& arguments, const Part& part, Handle type,
+                                             const Combining& combining, Run run) {
+  Call& call = route.call();
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
   KernelArgs vector{static_cast<const char*>(part.own), static_cast<char*>(part.out),
                     static_cast<std::uint64_t>(part.count) * combining.element_bytes};
   const bool null =
@@ -63,7 +64,7 @@ template <class Route, class Run>
   if (misplaced) [[unlikely]]
     arguments.wrong(MPI_ERR_BUFFER, "MPI_IN_PLACE is not allowed for this buffer");
   if (arguments.refused) [[unlikely]]
-    return refuse(route, call, arguments);  // before peers learn of the call
+    return route.refuse(arguments);  // before peers learn of the call
   if (call.state->check == 3 ||
       (part.count != 0 && (is_device_memory(part.own) || (part.gets && is_device_memory(part.out))))) [[unlikely]] {
     by_layout(call, arguments, part, type, vector, source, target);
@@ -71,7 +72,7 @@ template <class Route, class Run>
   }
   const KernelOp reduction{combining.three, combining.element_bytes, combining.code, combining.element,
                            combining.rounds};
-  return serve(route, call, arguments, &source, &target, [&](auto& comm, bool good) {
+  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
     vector.good = good;
     return run(comm, vector, reduction);
   });
@@ -95,42 +96,29 @@ bool is_commutative(const Combining& combining, MPI_Op op) {
 
 // The way of a reduction that may return early. Its ranks combine in the order of the nodes.
 template <class Route>
-Overlap* overlap_of(Route route, Call& call, const KernelArgs& vector, const KernelOp& reduction) {
-  const bool keeps_order = reduction.rounds && call.state->reproducible == ReproducibleChoice::rank;
-  return keeps_order ? nullptr : overlap_of(route, call, vector.bytes);
+Overlap* overlap_of(Route route, const KernelArgs& vector, const KernelOp& reduction) {
+  const bool keeps_order = reduction.rounds && route.call().state->reproducible == ReproducibleChoice::rank;
+  return keeps_order ? nullptr : route.overlap(vector.bytes);
 }
-
-// What combines, on the stack of a blocking call.
-template <class Route>
-FunctionWork work_of(Route) {
-  return FunctionWork();
-}
-FunctionWork& work_of(ByRequest route) { return posted_work(route.posted); }
-
-// The overload of the engine's functions that a way takes.
-template <class Route, class Comm>
-Comm& combining_in(Route, Comm& comm) {
-  return comm;
-}
-engine::Contributed& combining_in(ByRequest route, engine::Prepared&) { return posted_contributed(route.posted); }
 
 // Of a call with a request, whether ranks would need too much memory for all contributions. Count
 // and type are the same on all ranks.
 template <class Route>
 bool is_too_much(Route, const State& state, const Part& part, const Layout* layout) {
-  if (!std::is_same_v<Route, ByRequest> || layout == nullptr || part.count <= 0) return false;
+  if (!std::is_same_v<Route, RouteRequest> || layout == nullptr || part.count <= 0) return false;
   const std::uint64_t most = kTuning.requests_function_bytes / static_cast<std::uint64_t>(state.size);
   return layout->size != 0 && static_cast<std::uint64_t>(part.count) > most / layout->size;
 }
 
 template <class Route, class Run>
-bool by_function(Route route, Call& call, Arguments& arguments, const Part& part, Handle handle, Handle op,
+bool by_function(Route route, Arguments& arguments, const Part& part, Handle handle, Handle op,
                  const Combining& combining, Run run) {
+  Call& call = route.call();
   const State& state = *call.state;
   const auto type = as<MPI_Datatype>(handle);
-  auto&& source = data_of(route, 0);
-  auto&& target = data_of(route, 1);
-  auto&& work = work_of(route);
+  auto&& source = route.data(0);
+  auto&& target = route.data(1);
+  auto&& work = route.work();
   work.layout = part.count != 0 ? layout_acquire(type) : nullptr;
   const Layout* const layout = work.layout;
   if (is_too_much(route, state, part, layout)) return false;
@@ -149,21 +137,21 @@ bool by_function(Route route, Call& call, Arguments& arguments, const Part& part
     operands.arrived = work.arrived.make(arguments, type, layout, all < at_once ? all : at_once);
   }
   if (arguments.refused) {
-    (void)finish_all(&source, &target);
-    return refuse(route, call, arguments);
+    (void)finishing(source, target)();
+    return route.refuse(arguments);
   }
-  if constexpr (std::is_same_v<Route, ByRequest>) posted_hold(route.posted, op, handle);
+  route.hold(op, handle);
   check_reduction(call, combining, nullptr, 0);
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
-  const bool commutative = std::is_same_v<Route, BySchedule> && is_commutative(combining, function.op);
+  const bool commutative = std::is_same_v<Route, RouteSchedule> && is_commutative(combining, function.op);
   const FunctionOp operation{&function, fold, combining.code, element, commutative, combining.rounds};
   const auto finish = [&] {
-    const int code = finish_all(&source, &target);
+    const int code = finishing(source, target)();
     return function.code != MPI_SUCCESS ? function.code : code;
   };
-  return serve(route, call, arguments, finish, [&](auto& comm, bool good) {
+  return route.run(arguments, finish, [&](auto& comm, bool good) {
     operands.good = good;
-    return run(combining_in(route, comm), operands, operation);
+    return run(route.by_function(comm), operands, operation);
   });
 }
 
@@ -199,9 +187,9 @@ bool left_to_host(const State& state, const Combining& combining, MPI_Datatype t
 // The engine's parts are `kernels(comm, vector, reduction)` and `functions(comm,
 // operands, operation)`.
 template <class Route, class Kernels, class Functions>
-[[gnu::always_inline]] inline bool serve_reduction(Route route, Call& call, Arguments& arguments, Part part,
-                                                   Handle type, Handle op, const Combining& combining, Kernels kernels,
-                                                   Functions functions) {
+[[gnu::always_inline]] inline bool serve_reduction(Route route, Arguments& arguments, Part part, Handle type, Handle op,
+                                                   const Combining& combining, Kernels kernels, Functions functions) {
+  Call& call = route.call();
   if (part.count < 0 || part.out_count < 0) [[unlikely]] {
     arguments.wrong(MPI_ERR_COUNT, "negative count");
     part.count = part.out_count = 0;
@@ -209,11 +197,11 @@ template <class Route, class Kernels, class Functions>
   if (part.aliased && part.count != 0) [[unlikely]]
     refuse_alias(arguments, *call.state);
   if (combining.by == By::kernel) [[likely]]
-    return by_kernel(route, call, arguments, part, type, combining, kernels);
+    return by_kernel(route, arguments, part, type, combining, kernels);
   if (combining.by == By::nobody) arguments.wrong(MPI_ERR_OP, "not an operation");
   if (combining.by != By::user && combining.element_bytes == 0) arguments.wrong(MPI_ERR_TYPE, "invalid datatype");
-  if (!arguments.good()) return refuse(route, call, arguments);
-  return by_function(route, call, arguments, part, type, op, combining, functions);
+  if (!arguments.good()) return route.refuse(arguments);
+  return by_function(route, arguments, part, type, op, combining, functions);
 }
 
 // Gives a call to the engine or to schedules by `serve(route, combining)`. Returns false
@@ -261,8 +249,9 @@ class Begins {
 };
 
 template <class Route, class CountOf>
-bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const void* send, void* receive,
-                          CountOf count_of, Handle type, Handle op, const Combining& combining) {
+bool serve_reduce_scatter(Route route, Arguments& arguments, const void* send, void* receive, CountOf count_of,
+                          Handle type, Handle op, const Combining& combining) {
+  Call& call = route.call();
   const State& state = *call.state;
   Begins begins(state.size);
   const bool by_bytes = combining.by != By::padded && combining.by != By::function && combining.by != By::user;
@@ -270,7 +259,7 @@ bool serve_reduce_scatter(Route route, Call& call, Arguments& arguments, const v
   const Part part = in_place_or(send, {nullptr, total, receive, count_of(state.rank), true});
   const Collective as = call.collective();
   return serve_reduction(
-      route, call, arguments, part, type, op, combining,
+      route, arguments, part, type, op, combining,
       [&](auto& c, const KernelArgs& v, const KernelOp& r) {
         return engine::reduce_scatter(c, as, v, r, begins.get());
       },
@@ -287,7 +276,7 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
     const bool gets = !exclusive || call.state->rank != 0;
     const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets});
     return serve_reduction(
-        route, call, arguments, part, type, op, combining,
+        route, arguments, part, type, op, combining,
         [&](auto& c, const KernelArgs& v, const KernelOp& r) { return engine::scan(c, v, r, exclusive); },
         [&](auto& c, const FunctionArgs& o, const FunctionOp& f) { return engine::scan(c, o, f, exclusive); });
   });
@@ -303,9 +292,9 @@ bool allreduce(Call& call, const void* send, void* receive, std::int64_t count, 
     Arguments arguments;
     const Part part = in_place_or(send, {nullptr, count, receive, count, true});
     return serve_reduction(
-        route, call, arguments, part, type, op, combining,
+        route, arguments, part, type, op, combining,
         [&](auto& c, const KernelArgs& v, const KernelOp& r) {
-          if (Overlap* const overlap = overlap_of(route, call, v, r))
+          if (Overlap* const overlap = overlap_of(route, v, r))
             return overlap->allreduce(v, r, overlap->may_defer(v.out != receive));
           return engine::allreduce(c, v, r);
         },
@@ -324,9 +313,9 @@ bool reduce(Call& call, const void* send, void* receive, std::int64_t count, Han
     Part part{send, count, receive, is_root ? count : 0, is_root};
     if (is_root) part = in_place_or(send, part);
     return serve_reduction(
-        route, call, arguments, part, type, op, combining,
+        route, arguments, part, type, op, combining,
         [&](auto& c, const KernelArgs& v, const KernelOp& r) {
-          if (Overlap* const overlap = overlap_of(route, call, v, r))
+          if (Overlap* const overlap = overlap_of(route, v, r))
             return overlap->reduce(v, r, to, overlap->may_defer(is_root && v.out != receive));
           return engine::reduce(c, v, r, to);
         },
@@ -346,7 +335,7 @@ bool reduce_scatter(Call& call, const void* send, void* receive, CountArray coun
       return counts.wide ? static_cast<const std::int64_t*>(counts.data)[rank]
                          : static_cast<const int*>(counts.data)[rank];
     };
-    return serve_reduce_scatter(route, call, arguments, send, receive, count_of, type, op, combining);
+    return serve_reduce_scatter(route, arguments, send, receive, count_of, type, op, combining);
   });
 }
 
@@ -357,7 +346,7 @@ bool reduce_scatter_block(Call& call, const void* send, void* receive, std::int6
     Arguments arguments;
     const Extents extents = regular(arguments, count, call.state->size);
     const auto count_of = [&](int) { return static_cast<std::int64_t>(extents.count); };
-    return serve_reduce_scatter(route, call, arguments, send, receive, count_of, type, op, combining);
+    return serve_reduce_scatter(route, arguments, send, receive, count_of, type, op, combining);
   });
 }
 

@@ -181,14 +181,17 @@ inline Extents irregular(Arguments& arguments, const CountArray& counts, const C
   return {0, counts.data, displs.data, counts.wide, blocks};
 }
 
-// Finishes both buffers and returns the first error code.
-[[gnu::always_inline]] inline int finish_all(Data* first, Data* second) {
-  int code = MPI_SUCCESS;
-  for (Data* data : {first, second}) {
-    const int now = data != nullptr ? data->finish() : MPI_SUCCESS;
-    if (code == MPI_SUCCESS) code = now;
-  }
-  return code;
+// What finishes buffers, and returns the first error code.
+template <class... Buffers>
+[[gnu::always_inline]] inline auto finishing(Buffers&... buffers) {
+  return [&buffers...] {
+    int code = MPI_SUCCESS;
+    [[maybe_unused]] const auto add = [&code](int now) {
+      if (code == MPI_SUCCESS) code = now;
+    };
+    (add(buffers.finish()), ...);
+    return code;
+  };
 }
 
 // Returns the root, or -1 if it is no rank of the communicator.

@@ -56,11 +56,4 @@ class TypedData {
   Handle* types_ = nullptr;  // those that are held; 0: none
 };
 
-// Returns the first error code.
-inline int finish_both(TypedData& source, TypedData& target) {
-  const int code = source.finish();
-  const int other = target.finish();
-  return code != MPI_SUCCESS ? code : other;
-}
-
 }  // namespace stretto::mpi

@@ -52,7 +52,7 @@ struct Thread {
   unsigned depth;         // > 0: inside a call of ours to the host, so MPI calls are not the program's
   const char* last_path;  // path of this thread's last collective
   CallerRange caller;     // where this thread called from last; empty: unknown
-  State* asks;            // whose call with a request the host is about to serve (posted_begin)
+  State* asks;            // whose call with a request the host is about to serve (route_request.hpp)
 };
 extern thread_local constinit Thread t_thread STRETTO_TLS;
 

@@ -13,10 +13,19 @@ namespace stretto::mpi {
 struct Posted : engine::Prepared {
   explicit Posted(Nonblocking& nonblocking) : Prepared(nonblocking.scheduler), on(nonblocking) {}
   ~Posted();
+
+  // The call needs this operation and this datatype until it ends.
+  void hold(Handle op, Handle type);
+  // Copies of the program's arrays.
+  Extents copy(Arguments& arguments, const Extents& extents);
   // Gives back what the program may have freed.
   void let_go();
   // Copies staged results to the program's buffers. Returns the first error code.
   int finish_data();
+  // Makes the host's request, and gives it to the program. Returns the host's code.
+  int request_for(const Call& made_by);
+  // The call takes its turn.
+  void post();
 
   Nonblocking& on;
   Data data[2];
@@ -34,24 +43,8 @@ struct Posted : engine::Prepared {
   int code = MPI_SUCCESS;
 };
 
-// The call, if Stretto serves its collective on this communicator by requests. Null: the host does.
-[[gnu::cold]] Posted* posted_begin(Call& call, Handle comm);
-// Frees it, unless it has been given to the program, or to the persistent request that tries it.
-[[gnu::cold]] void posted_end(Call& call, Posted* posted);
-Data& posted_data(Posted& posted, int which);
-TypedData& posted_typed(Posted& posted, int which);
-engine::Prepared& posted_prepared(Posted& posted);
-FunctionWork& posted_work(Posted& posted);
-engine::Contributed& posted_contributed(Posted& posted);
-// The call needs this operation and this datatype until it ends.
-void posted_hold(Posted& posted, Handle op, Handle type);
-// Ends a call whose arguments are wrong, or whose data could not be packed.
-[[gnu::cold]] bool posted_refuse(Call& call, const Arguments& arguments);
-// Gives the program its request.
-bool posted_go(Call& call, Posted& posted, const engine::Outcome& prepared);
-// Copies of the program's arrays.
-Extents posted_extents(Posted& posted, Arguments& arguments, const Extents& extents);
-// A call that has only been tried (Requested). Null: does nothing.
+Posted* posted_create(Nonblocking& on);
+// Of a call that has no request of the host. Null: does nothing.
 void posted_free(Posted* posted);
 
 }  // namespace stretto::mpi

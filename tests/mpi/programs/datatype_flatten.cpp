@@ -14,8 +14,8 @@
 #include "base/region.hpp"
 #include "datatype_builder.hpp"
 #include "mpi/data/datatype.hpp"
-#include "mpi/host/host.hpp"
 #include "mpi/data/staging.hpp"
+#include "mpi/host/host.hpp"
 
 // In the library discover.cpp does this. Here the host is linked.
 namespace stretto::mpi {
