@@ -25,12 +25,16 @@ bool serve_alltoall(Route route, Arguments& arguments, const void* send, const E
   const Blocks to = target.blocks(arguments, state, receive, taken, receive_type, Staged::write);
   Blocks from{nullptr, &kNoBytes};
   if (!in_place) from = source.blocks(arguments, state, send, given, send_type, Staged::read);
-  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
-    const std::uint64_t bytes = take.counts == nullptr ? to.at(0).bytes() * static_cast<std::uint64_t>(state.size) : 0;
-    if (Overlap* const overlap = route.overlap(bytes))
-      return overlap->alltoall(from, to, in_place, overlap->may_defer(target.is_staged()));
-    return engine::alltoall(comm, call.collective(), from, to, in_place, good);
-  });
+  return route.run(
+      arguments,
+      [&](auto& comm, bool good) {
+        const std::uint64_t bytes =
+            take.counts == nullptr ? to.at(0).bytes() * static_cast<std::uint64_t>(state.size) : 0;
+        if (Overlap* const overlap = route.overlap(bytes))
+          return overlap->alltoall(from, to, in_place, overlap->may_defer(target.is_staged()));
+        return engine::alltoall(comm, call.collective(), from, to, in_place, good);
+      },
+      source, target);
 }
 
 }  // namespace
@@ -86,9 +90,10 @@ bool alltoallw(Call& call, const void* send, CountArray send_counts, CountArray 
     Blocks from{nullptr, &kNoBytes};
     if (!in_place)
       from = source.blocks(arguments, state, state.size, send, {send_counts, send_displs, send_types}, Staged::read);
-    return route.run(arguments, finishing(source, target), [&](auto& c, bool good) {
-      return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good);
-    });
+    return route.run(
+        arguments,
+        [&](auto& c, bool good) { return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good); },
+        source, target);
   });
 }
 

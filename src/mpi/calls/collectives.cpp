@@ -34,12 +34,15 @@ bool serve_gather(Route route, Arguments& arguments, const void* send, std::int6
   }
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
   if (is_root) judge_own_block(arguments, state, from, send_type, to, receive_type);
-  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
-    const std::uint64_t own = is_root && in_place ? to.at(root).bytes() : from.bytes();
-    if (Overlap* const overlap = route.overlap(own * static_cast<std::uint64_t>(state.size)))
-      return overlap->gather(from, to, root, in_place, overlap->may_defer(target.is_staged()));
-    return engine::gather(comm, call.collective(), from, to, root, in_place, good);
-  });
+  return route.run(
+      arguments,
+      [&](auto& comm, bool good) {
+        const std::uint64_t own = is_root && in_place ? to.at(root).bytes() : from.bytes();
+        if (Overlap* const overlap = route.overlap(own * static_cast<std::uint64_t>(state.size)))
+          return overlap->gather(from, to, root, in_place, overlap->may_defer(target.is_staged()));
+        return engine::gather(comm, call.collective(), from, to, root, in_place, good);
+      },
+      source, target);
 }
 
 template <class Route>
@@ -60,12 +63,15 @@ bool serve_scatter(Route route, Arguments& arguments, const void* send, const Ex
     to = target.region(arguments, state, receive, receive_count, receive_type, Staged::write);
     if (is_root) judge_own_block(arguments, state, to, receive_type, from, send_type);
   }
-  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
-    const std::uint64_t own = is_root ? from.at(root).bytes() : to.bytes();
-    if (Overlap* const overlap = route.overlap(own * static_cast<std::uint64_t>(state.size)))
-      return overlap->scatter(from, to, root, in_place, overlap->may_defer(target.is_staged()));
-    return engine::scatter(comm, call.collective(), from, to, root, in_place, good);
-  });
+  return route.run(
+      arguments,
+      [&](auto& comm, bool good) {
+        const std::uint64_t own = is_root ? from.at(root).bytes() : to.bytes();
+        if (Overlap* const overlap = route.overlap(own * static_cast<std::uint64_t>(state.size)))
+          return overlap->scatter(from, to, root, in_place, overlap->may_defer(target.is_staged()));
+        return engine::scatter(comm, call.collective(), from, to, root, in_place, good);
+      },
+      source, target);
 }
 
 template <class Route>
@@ -81,13 +87,17 @@ bool serve_allgather(Route route, Arguments& arguments, const void* send, std::i
   const Blocks to = target.blocks(arguments, state, receive, extents, receive_type, Staged::write);
   const Region from = in_place ? Region{} : source.region(arguments, state, send, send_count, send_type, Staged::read);
   judge_own_block(arguments, state, from, send_type, to, receive_type);
-  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
-    std::uint64_t bytes = 0;
-    for (int r = 0; r < state.size && std::is_same_v<decltype(route), RouteSchedule>; ++r) bytes += to.at(r).bytes();
-    if (Overlap* const overlap = route.overlap(bytes))
-      return overlap->allgather(from, to, in_place, overlap->may_defer(target.is_staged()));
-    return engine::allgather(comm, call.collective(), from, to, in_place, good);
-  });
+  return route.run(
+      arguments,
+      [&](auto& comm, bool good) {
+        std::uint64_t bytes = 0;
+        for (int r = 0; r < state.size && std::is_same_v<decltype(route), RouteSchedule>; ++r)
+          bytes += to.at(r).bytes();
+        if (Overlap* const overlap = route.overlap(bytes))
+          return overlap->allgather(from, to, in_place, overlap->may_defer(target.is_staged()));
+        return engine::allgather(comm, call.collective(), from, to, in_place, good);
+      },
+      source, target);
 }
 
 }  // namespace
@@ -96,9 +106,8 @@ bool serve_allgather(Route route, Arguments& arguments, const void* send, std::i
 
 bool barrier(Call& call, Handle comm) {
   call_sized(-1, 0, 0);
-  return routed(call, comm, [&](auto route) {
-    return route.run(Arguments{}, finishing(), [](auto& c, bool) { return engine::barrier(c); });
-  });
+  return routed(call, comm,
+                [&](auto route) { return route.run(Arguments{}, [](auto& c, bool) { return engine::barrier(c); }); });
 }
 
 bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, Handle comm) {
@@ -111,11 +120,14 @@ bool bcast(Call& call, void* buffer, std::int64_t count, Handle type, int root, 
     const bool is_root = state.rank == from;
     if (!is_root) data.watch(call);
     const Region region = data.region(arguments, state, buffer, count, type, is_root ? Staged::read : Staged::write);
-    return route.run(arguments, finishing(data), [&](auto& c, bool good) {
-      if (Overlap* const overlap = route.overlap(region.bytes()))
-        return overlap->bcast(region, from, overlap->may_defer(data.is_staged()));
-      return engine::bcast(c, region, from, good);
-    });
+    return route.run(
+        arguments,
+        [&](auto& c, bool good) {
+          if (Overlap* const overlap = route.overlap(region.bytes()))
+            return overlap->bcast(region, from, overlap->may_defer(data.is_staged()));
+          return engine::bcast(c, region, from, good);
+        },
+        data);
   });
 }
 

@@ -36,8 +36,9 @@ bool serve_allgather(Route route, Arguments& arguments, const void* send, std::i
   const Blocks to = target.blocks(arguments, state, receive, kept_take, receive_type, Staged::write);
   const std::int64_t given = neighborhood_in(call).sends() || send_count < 0 ? send_count : 0;
   const Region from = source.region(arguments, state, send, given, send_type, Staged::read);
-  return route.run(arguments, finishing(source, target),
-                   [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); });
+  return route.run(
+      arguments, [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); },
+      source, target);
 }
 
 template <class Route>
@@ -52,8 +53,9 @@ bool serve_alltoall(Route route, Arguments& arguments, const void* send, const E
   target.watch(call);
   const Blocks to = target.blocks(arguments, state, receive, kept_take, receive_type, Staged::write);
   const Blocks from = source.blocks(arguments, state, send, kept_give, send_type, Staged::read);
-  return route.run(arguments, finishing(source, target),
-                   [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); });
+  return route.run(
+      arguments, [&](auto& comm, bool good) { return engine::neighbors(comm, call.collective(), from, to, good); },
+      source, target);
 }
 
 }  // namespace
@@ -119,9 +121,10 @@ bool neighbor_alltoallw(Call& call, const void* send, CountArray send_counts, co
     target.watch(call, to, receive_types);
     const Blocks from = source.blocks(arguments, state, n.sends() ? n.destinations() : 0, send,
                                       {send_counts, wide(send_displs), send_types}, Staged::read);
-    return route.run(arguments, finishing(source, target), [&](auto& c, bool good) {
-      return engine::neighbors(c, Collective::neighbor_alltoallw, from, to, good);
-    });
+    return route.run(
+        arguments,
+        [&](auto& c, bool good) { return engine::neighbors(c, Collective::neighbor_alltoallw, from, to, good); },
+        source, target);
   });
 }
 

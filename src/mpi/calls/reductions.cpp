@@ -72,10 +72,13 @@ template <class Route, class Run>
   }
   const KernelOp reduction{combining.three, combining.element_bytes, combining.code, combining.element,
                            combining.rounds};
-  return route.run(arguments, finishing(source, target), [&](auto& comm, bool good) {
-    vector.good = good;
-    return run(comm, vector, reduction);
-  });
+  return route.run(
+      arguments,
+      [&](auto& comm, bool good) {
+        vector.good = good;
+        return run(comm, vector, reduction);
+      },
+      source, target);
 }
 
 // ---- Functions ----
@@ -137,7 +140,7 @@ bool by_function(Route route, Arguments& arguments, const Part& part, Handle han
     operands.arrived = work.arrived.make(arguments, type, layout, all < at_once ? all : at_once);
   }
   if (arguments.refused) {
-    (void)finishing(source, target)();
+    (void)finish_all(source, target);
     return route.refuse(arguments);
   }
   route.hold(op, handle);
@@ -145,14 +148,13 @@ bool by_function(Route route, Arguments& arguments, const Part& part, Handle han
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
   const bool commutative = std::is_same_v<Route, RouteSchedule> && is_commutative(combining, function.op);
   const FunctionOp operation{&function, fold, combining.code, element, commutative, combining.rounds};
-  const auto finish = [&] {
-    const int code = finishing(source, target)();
-    return function.code != MPI_SUCCESS ? function.code : code;
-  };
-  return route.run(arguments, finish, [&](auto& comm, bool good) {
-    operands.good = good;
-    return run(route.by_function(comm), operands, operation);
-  });
+  return route.run(
+      arguments,
+      [&](auto& comm, bool good) {
+        operands.good = good;
+        return run(route.by_function(comm), operands, operation);
+      },
+      work, source, target);
 }
 
 // ---- Both ----

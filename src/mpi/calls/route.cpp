@@ -28,16 +28,16 @@ bool end_with(Call& call, int code, const char* what) {
   return true;
 }
 
-bool BlockingRoute::refuse(const Arguments& arguments) const {
-  engine::Comm* const comm = call_.state->engine;
-  if (comm != nullptr) engine::comm_refuse_call(*comm, call_.collective(), mistake_of(arguments.code));
+bool refuse(Call& call, const Arguments& arguments) {
+  engine::Comm* const comm = call.state->engine;
+  if (comm != nullptr) engine::comm_refuse_call(*comm, call.collective(), mistake_of(arguments.code));
   // If the peers make this call and this rank never does, their messages to it stay unread.
-  if (call_.state->schedules != nullptr) schedules_left_behind(*call_.state->schedules);
-  return end_with(call_, arguments.code, arguments.what);
+  if (call.state->schedules != nullptr) schedules_left_behind(*call.state->schedules);
+  return end_with(call, arguments.code, arguments.what);
 }
 
-bool BlockingRoute::without_communicator() const {
-  if (call_.snapshot != nullptr) check_cancel(call_);
+bool without_communicator(Call& call) {
+  if (call.snapshot != nullptr) check_cancel(call);
   return true;
 }
 

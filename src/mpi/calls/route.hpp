@@ -7,7 +7,7 @@
 //   work(), hold()      what a reduction by a function needs
 //   overlap(bytes)      the way of a call that may return early, if it is one
 //   refuse(arguments)   ends the call before it has begun
-//   run(...)            runs the engine's part and ends the call
+//   run(arguments, part, buffers...)   runs the engine's part, finishes the buffers, ends the call
 //
 // This file has what the two routes of a blocking call share. What it needs lies on its stack.
 #pragma once
@@ -23,8 +23,12 @@
 
 namespace stretto::mpi {
 
-// Ends the call with an error. Neither the host nor shared memory serves it.
+// Ends a blocking call with an error. Neither the host nor shared memory serves it.
 [[gnu::cold]] bool end_with(Call& call, int code, const char* what);
+// The same before it has begun, with the error of its arguments.
+[[gnu::cold]] bool refuse(Call& call, const Arguments& arguments);
+// Ends the call with its error, because the error handler has freed the communicator.
+[[gnu::cold]] bool without_communicator(Call& call);
 
 class BlockingRoute {
  public:
@@ -41,29 +45,26 @@ class BlockingRoute {
   static To& by_function(To& to) {
     return to;
   }
-  [[gnu::cold]] bool refuse(const Arguments& arguments) const;
+  // What is not inlined gets the call alone: a route stays in a register.
+  bool refuse(const Arguments& arguments) const { return mpi::refuse(call_, arguments); }
 
  protected:
-  // Ends the call with its error, because the error handler has freed the communicator.
-  [[gnu::cold]] bool without_communicator() const;
-
-  // Raises what has failed in a call that has been made. `finish` copies staged results to the
-  // program's buffers and returns the first error code. Returns false if the host must make the
-  // call, too, for STRETTO_CHECK=3.
-  template <class Finish>
-  [[gnu::always_inline]] bool end(const engine::Outcome& outcome, const Finish& finish) const {
+  // Copies staged results to the program's buffers, and raises what has failed in a call that has
+  // been made. Returns false if the host must make the call, too, for STRETTO_CHECK=3.
+  template <class... Buffers>
+  [[gnu::always_inline]] bool end(const State& state, const engine::Outcome& outcome, Buffers&... buffers) const {
     Call& call = call_;
-    const int code = finish();
+    const int code = finish_all(buffers...);
     count_call(call, outcome.path, outcome.bytes);
     if (g_windows.load(std::memory_order_relaxed)) [[unlikely]]
       progress_poke(nullptr);
     if (call.code == MPI_SUCCESS && code != MPI_SUCCESS) [[unlikely]] {
-      if (!raise(call, code, "the MPI failed to unpack, or to combine")) return without_communicator();
+      if (!raise(call, code, "the MPI failed to unpack, or to combine")) return without_communicator(call);
     }
     if (call.code == MPI_SUCCESS && outcome.status != Status::ok) [[unlikely]] {
-      if (!raise(call, outcome.status)) return without_communicator();
+      if (!raise(call, outcome.status)) return without_communicator(call);
     }
-    if (call.state->check != 3) [[likely]]
+    if (state.check != 3) [[likely]]
       return true;
     if (call.snapshot == nullptr) check_begin(call, {}, 0, host().constants.datatype_null);
     return !check_turn(call);

@@ -11,23 +11,24 @@ class RouteEngine : public BlockingRoute {
 
   [[gnu::always_inline]] static constexpr Overlap* overlap(std::uint64_t) { return nullptr; }
 
-  // Raises what is wrong on this rank, runs the engine's part `run(comm, good)`, and raises what
-  // failed in it. `finish` copies staged results to the program's buffers and returns the first
-  // error code. Returns false if the host must make the call, too, for STRETTO_CHECK=3.
-  template <class Finish, class Run>
-  [[gnu::always_inline]] bool run(const Arguments& arguments, const Finish& finish, const Run& run) const {
+  // Raises what is wrong on this rank, runs the engine's part `run(comm, good)`, finishes the
+  // buffers, and raises what failed. Returns false if the host must make the call, too, for
+  // STRETTO_CHECK=3.
+  template <class Run, class... Buffers>
+  [[gnu::always_inline]] bool run(const Arguments& arguments, Run run, Buffers&... buffers) const {
+    const State& state = *call().state;
     if (arguments.refused) [[unlikely]] {
-      (void)finish();  // staged data come back unchanged
+      (void)finish_all(buffers...);  // staged data come back unchanged
       return refuse(arguments);
     }
     // Raised before this rank waits for peers: a fatal handler ends the job at once, and says why.
     if (!arguments.good()) [[unlikely]] {
       if (!raise(call(), arguments.code, arguments.what)) {
-        (void)finish();
-        return without_communicator();
+        (void)finish_all(buffers...);
+        return without_communicator(call());
       }
     }
-    return end(run(*call().state->engine, arguments.good()), finish);
+    return end(state, run(*state.engine, arguments.good()), buffers...);
   }
 };
 

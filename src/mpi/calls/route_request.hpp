@@ -34,10 +34,10 @@ class RouteRequest {
 
   // Prepares the call by `run(prepared, good)`, and gives the program its request. Errors of its
   // data come with the request.
-  template <class Finish, class Run>
-  bool run(const Arguments& arguments, const Finish& finish, const Run& run) const {
+  template <class Run, class... Buffers>
+  bool run(const Arguments& arguments, Run run, Buffers&... buffers) const {
     if (arguments.good() && !call_.requested->tries) return go(run(static_cast<engine::Prepared&>(posted_), true));
-    (void)finish();  // staged data come back unchanged
+    (void)finish_all(buffers...);  // staged data come back unchanged
     return arguments.good() || refuse(arguments);
   }
 

@@ -19,22 +19,23 @@ class RouteSchedule : public BlockingRoute {
 
   // As RouteEngine::run(). The part `run(prepared, good)` prepares the call. Returns false, too, if
   // schedules leave the call to the host, or to shared memory.
-  template <class Finish, class Run>
-  bool run(const Arguments& arguments, const Finish& finish, const Run& run) const {
-    const bool broken = schedules_broken(*call().state->schedules);
+  template <class Run, class... Buffers>
+  bool run(const Arguments& arguments, Run run, Buffers&... buffers) const {
+    const State& state = *call().state;
+    const bool broken = schedules_broken(*state.schedules);
     if (!arguments.good() || broken) [[unlikely]] {
-      (void)finish();  // staged data come back unchanged
+      (void)finish_all(buffers...);  // staged data come back unchanged
       return arguments.refused ? refuse(arguments) : fail(broken, arguments);
     }
     const engine::Outcome outcome = engine::run_prepared(
-        schedules_scheduler(*call().state->schedules), [&](engine::Prepared& prepared) { return run(prepared, true); });
+        schedules_scheduler(*state.schedules), [&](engine::Prepared& prepared) { return run(prepared, true); });
     if (outcome.path == Path::host || outcome.path == Path::cico) {
-      (void)finish();  // likewise
+      (void)finish_all(buffers...);  // likewise
       return leave(outcome.path);
     }
     if (outcome.status != Status::ok) [[unlikely]]
-      schedules_failed(*call().state->schedules, outcome.status);
-    return end(outcome, finish);
+      schedules_failed(*state.schedules, outcome.status);
+    return end(state, outcome, buffers...);
   }
 
  private:

@@ -181,17 +181,14 @@ inline Extents irregular(Arguments& arguments, const CountArray& counts, const C
   return {0, counts.data, displs.data, counts.wide, blocks};
 }
 
-// What finishes buffers, and returns the first error code.
+inline int first_error(int one, int other) { return one != MPI_SUCCESS ? one : other; }
+
+// Finishes all, and returns the first error code.
 template <class... Buffers>
-[[gnu::always_inline]] inline auto finishing(Buffers&... buffers) {
-  return [&buffers...] {
-    int code = MPI_SUCCESS;
-    [[maybe_unused]] const auto add = [&code](int now) {
-      if (code == MPI_SUCCESS) code = now;
-    };
-    (add(buffers.finish()), ...);
-    return code;
-  };
+[[gnu::always_inline]] inline int finish_all(Buffers&... buffers) {
+  int code = MPI_SUCCESS;
+  ((code = first_error(code, buffers.finish())), ...);
+  return code;
 }
 
 // Returns the root, or -1 if it is no rank of the communicator.

@@ -46,6 +46,8 @@ struct FunctionWork {
   FunctionWork(const FunctionWork&) = delete;
   FunctionWork& operator=(const FunctionWork&) = delete;
 
+  [[nodiscard]] int finish() const { return function.code; }
+
   Held grown, arrived;
   Function function{};
   const Layout* layout = nullptr;

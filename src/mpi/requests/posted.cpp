@@ -81,7 +81,7 @@ void posted_free(Posted* posted) {
   if (posted != nullptr) release(posted);
 }
 
-int Posted::finish_data() { return finishing(data[0], data[1], typed[0], typed[1])(); }
+int Posted::finish_data() { return finish_all(data[0], data[1], typed[0], typed[1]); }
 
 Extents Posted::copy(Arguments& arguments, const Extents& extents) {
   if (extents.counts == nullptr) return extents;
