@@ -2,12 +2,13 @@
 // A route is who serves a call, with all that the call needs there. All routes have the same
 // members, so a collective is written once:
 //
-//   data(i), typed(i)   buffer number i of the call; the second has a datatype for each block
-//   keep(extents)       the program's counts and displacements, as long as the call needs them
-//   work(), hold()      what a reduction by a function needs
-//   overlap(bytes)      the way of a call that may return early, if it is one
-//   refuse(arguments)   ends the call before it has begun
-//   run(arguments, part, buffers...)   runs the engine's part, finishes the buffers, ends the call
+//   data(i), typed(i)        buffer number i of the call; the second has a datatype for each block
+//   keep(arguments, extents) the program's counts and displacements, as long as the call needs them
+//   work(), hold()           what a reduction by a function needs
+//   overlap(bytes)           the way of a call that may return early, if it is one
+//   refuse(arguments)        ends the call before it has begun
+//   run(arguments, part, buffers...)
+//                            runs the engine's part, finishes the buffers, and ends the call
 //
 // This file has what the two routes of a blocking call share. What it needs lies on its stack.
 #pragma once
