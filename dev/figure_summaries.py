@@ -6,7 +6,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from figure_texts import Doc, Lines, machine_of, mean, mpi_of, overlapped, place, size, table, title, unique
+from figure_texts import (
+    Doc,
+    Lines,
+    machine_of,
+    mean,
+    microseconds,
+    mpi_of,
+    overlapped,
+    place,
+    size,
+    table,
+    title,
+    unique,
+)
 
 SUMMARIES: dict[tuple[str, str], Callable[[list[Doc]], Lines]] = {}
 TABLES: dict[tuple[str, str], Callable[[dict[str, Doc]], Lines]] = {}  # of all data
@@ -97,6 +110,23 @@ def overlap_beside(docs: list[Doc]) -> Lines:
     return table(
         ("hosts x ranks", *regimes), [[name, *(f"{row[x]:.2f}" for x in regimes)] for name, row in found.items()]
     )
+
+
+@summary("stretto.model.node")
+def node_ways(docs: list[Doc]) -> Lines:
+    """Lines and time of each way of a call, on each machine."""
+    rows = [
+        (
+            f"{r['op']}, {size(r['bytes'])}, {r['ranks']} ranks of `{doc['machine']['name']}`",
+            r["way"].removeprefix("shm:"),
+            f"{r['line_transfers']:,.0f}",
+            f"{r['socket_transfers']:,.0f}",
+            microseconds(r["time_us"]),
+        )
+        for doc in docs
+        for r in doc["results"]
+    ]
+    return table(("call", "way", "lines", "between sockets", "time"), rows)
 
 
 # ---- of all data ---------------------------------------------------------------------------------
