@@ -31,6 +31,9 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "python/stretto/two.py": "import stretto.one\n",
         "python/stretto/core/low.py": "def high():\n    from stretto.commands import run\n",
         "page.md": "word " * 901 + "\n\n[a link](nowhere.md)\n",
+        "tables.md": "| " + "word " * 901 + "|\n",
+        "figures.md": "| a | MPI 5.0, `1.5` |\n\n| a | 0.54 |\n\n<!-- begin a:b -->\n| 0.5 |\n<!-- end a:b -->\n",
+        "docs/data/new.json": '{"taken": {"commit": "abc-dirty"}}',
         "cmake/mpi.cmake": "set(STRETTO_ABIS openmpi)\n",
         "docs/adr/README.md": "",
         "docs/adr/0001-x.md": "# 1\n",
@@ -56,3 +59,6 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     faults = house.faults()
     assert faults.keys() == house.CHECKS.keys()
     assert faults["lines_are_short"]["src/base/table.cpp"] == ["// " + "x" * 100]
+    assert faults["figures_are_written_by_the_script"] == {"figures.md": ["a typed table: | a | 0.54 |"]}
+    assert set(faults["pages_are_short"]) == {"page.md", "tables.md"}
+    assert set(faults["figures_are_of_clean_commits"]) == {"docs/data/new.json", "tests/cli/house.py"}
