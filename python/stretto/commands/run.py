@@ -62,70 +62,83 @@ def write_report(path: Path, stats: Path, keep: bool) -> None:
             stats.unlink()
 
 
+Program = Annotated[
+    list[str],
+    typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
+]
+Np = Annotated[int, typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks.")]
+Mpi = Annotated[
+    Optional[str],
+    typer.Option(
+        "--mpi",
+        metavar="MPI",
+        help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
+    ),
+]
+Stats = Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")]
+StatsJson = Annotated[
+    Optional[Path],
+    typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout)."),
+]
+Report = Annotated[
+    Optional[Path], typer.Option("--report", metavar="FILE", help="Write a report about the run: one HTML file.")
+]
+Metrics = Annotated[
+    Optional[Path],
+    typer.Option("--metrics", metavar="FILE", help="While it runs, write Prometheus text into FILE once a second."),
+]
+Check = Annotated[
+    Optional[int],
+    typer.Option(
+        "--check",
+        min=0,
+        max=3,
+        metavar="LEVEL",
+        help="Check level: 3 runs every collective twice, ours and the MPI's, and compares.",
+    ),
+]
+Settings = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help="A Stretto option for this run, e.g. [b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.",
+    ),
+]
+Off = Annotated[
+    bool, typer.Option("--off", help="The same line without Stretto: for comparisons. With statistics, only timed.")
+]
+Launcher = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--launcher",
+        "-L",
+        metavar="WORDS",
+        help="Words for mpiexec itself, e.g. [b]-L '--bind-to core'[/]. May be repeated.",
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help=f"Also more than {arguments.MOST_PER_CPU} ranks for each processor of this machine."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the command line instead of running it.")]
+
+
 def command(
-    program: Annotated[
-        list[str],
-        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
-    ],
-    np: Annotated[int, typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks.")] = 2,
-    mpi: Annotated[
-        Optional[str],
-        typer.Option(
-            "--mpi",
-            metavar="MPI",
-            help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
-        ),
-    ] = None,
-    stats: Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")] = False,
-    stats_json: Annotated[
-        Optional[Path],
-        typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout)."),
-    ] = None,
-    report: Annotated[
-        Optional[Path], typer.Option("--report", metavar="FILE", help="Write a report about the run: one HTML file.")
-    ] = None,
-    metrics: Annotated[
-        Optional[Path],
-        typer.Option("--metrics", metavar="FILE", help="While it runs, write Prometheus text into FILE once a second."),
-    ] = None,
-    check: Annotated[
-        Optional[int],
-        typer.Option(
-            "--check",
-            min=0,
-            max=3,
-            metavar="LEVEL",
-            help="Check level: 3 runs every collective twice, ours and the MPI's, and compares.",
-        ),
-    ] = None,
-    settings: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--set",
-            "-s",
-            metavar="NAME=VALUE",
-            help="A Stretto option for this run, e.g. [b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.",
-        ),
-    ] = None,
-    off: Annotated[
-        bool, typer.Option("--off", help="The same line without Stretto: for comparisons. With statistics, only timed.")
-    ] = False,
-    launcher: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--launcher",
-            "-L",
-            metavar="WORDS",
-            help="Words for mpiexec itself, e.g. [b]-L '--bind-to core'[/]. May be repeated.",
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help=f"Also more than {arguments.MOST_PER_CPU} ranks for each processor of this machine."
-        ),
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command line instead of running it.")] = False,
+    program: Program,
+    np: Np = 2,
+    mpi: Mpi = None,
+    stats: Stats = False,
+    stats_json: StatsJson = None,
+    report: Report = None,
+    metrics: Metrics = None,
+    check: Check = None,
+    settings: Settings = None,
+    off: Off = False,
+    launcher: Launcher = None,
+    force: Force = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run an MPI program with accelerated collectives.
 

@@ -22,45 +22,52 @@ from stretto.core.units import format_size, format_time
 from stretto.model import best_k, profile_file
 
 
+Simulated = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--simulate",
+        metavar="CLUSTER",
+        help="Simulated clusters (SimGrid), as [b]stretto cluster simulate[/] has "
+        "them: [b]48x1[/], [b]16x8[/]. May be repeated.",
+        show_default=False,
+    ),
+]
+Ks = Annotated[
+    Optional[str],
+    typer.Option(
+        "--k",
+        metavar="LIST",
+        help="Only these, as [b]1:64[/], doubled, or [b]1,2,3[/]. Default: every one.",
+        show_default=False,
+    ),
+]
+Repeat = Annotated[
+    int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each on a cluster of namespaces.")
+]
+Patience = Annotated[
+    float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulations of one length.")
+]
+Overhead = Annotated[
+    float,
+    typer.Option(
+        "--overhead",
+        metavar="US",
+        min=0,
+        help="Simulated: microseconds of a processor for each message, at either end.",
+    ),
+]
+
+
 def command(
-    simulated: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--simulate",
-            metavar="CLUSTER",
-            help="Simulated clusters (SimGrid), as [b]stretto cluster simulate[/] has "
-            "them: [b]48x1[/], [b]16x8[/]. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    simulated: Simulated = None,
     cluster: ClusterName = None,
     mpi: MpiName = None,
     sizes: Sizes = "8,8K,8M",
     profile: ProfileFile = None,
-    ks: Annotated[
-        Optional[str],
-        typer.Option(
-            "--k",
-            metavar="LIST",
-            help="Only these, as [b]1:64[/], doubled, or [b]1,2,3[/]. Default: every one.",
-            show_default=False,
-        ),
-    ] = None,
-    repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each on a cluster of namespaces.")
-    ] = 40,
-    patience: Annotated[
-        float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulations of one length.")
-    ] = 600,
-    overhead: Annotated[
-        float,
-        typer.Option(
-            "--overhead",
-            metavar="US",
-            min=0,
-            help="Simulated: microseconds of a processor for each message, at either end.",
-        ),
-    ] = best_k.OVERHEAD_US,
+    ks: Ks = None,
+    repeat: Repeat = 40,
+    patience: Patience = 600,
+    overhead: Overhead = best_k.OVERHEAD_US,
     json_file: JsonFile = None,
 ) -> None:
     """Execute a Reduce by k chains for every k, and other algorithms: is the model's k the best?"""

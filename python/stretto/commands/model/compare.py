@@ -33,29 +33,33 @@ from stretto.mpi import usable_cores
 from stretto.rules import stretto_rules
 
 
+Ranks = Annotated[
+    Optional[int],
+    typer.Option(
+        "--ranks",
+        "-n",
+        metavar="N",
+        min=1,
+        help="Ranks. Default: 2, or as many as the cluster was made for.",
+        show_default=False,
+    ),
+]
+Repeat = Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")]
+
+
 def command(
     op: Op,
     algorithm: Algorithms = None,
     mpi: MpiName = None,
     cluster: ClusterName = None,
     rank_map: RankMap = "slot",
-    ranks: Annotated[
-        Optional[int],
-        typer.Option(
-            "--ranks",
-            "-n",
-            metavar="N",
-            min=1,
-            help="Ranks. Default: 2, or as many as the cluster was made for.",
-            show_default=False,
-        ),
-    ] = None,
+    ranks: Ranks = None,
     sizes: Sizes = "8:1M",
     profile: ProfileFile = None,
     levels: Levels = None,
     k: K = None,
     segments: Segments = 1,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 40,
+    repeat: Repeat = 40,
     json_file: JsonFile = None,
 ) -> None:
     """Execute the schedules over the MPI's messages, here or on a cluster, and compare with the prediction."""
