@@ -228,6 +228,23 @@ def python_imports_go_downward() -> Faults:
                         yield name, module
 
 
+MOST_IN_FUNCTION = 60
+
+
+def lengths_of_functions(name: str) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse((ROOT / name).read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+@check
+def python_functions_are_short() -> Faults:
+    for name in files("*.py"):
+        for function, length in lengths_of_functions(name):
+            if length > MOST_IN_FUNCTION:
+                yield name, f"{function} has {length} lines"
+
+
 # ---- pages ---------------------------------------------------------------------------------------
 
 PAGES = ("*.md",)

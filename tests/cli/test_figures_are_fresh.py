@@ -126,7 +126,7 @@ DATA["model.node"] = {
         {"op": "bcast", "bytes": 8, "ranks": n, "way": "shm:board", "line_transfers": 1e3 * n, "most_readers": n - 1}
         | {"time_us": 0.5, "socket_transfers": 7}
         for n in (2, 16)
-    ],
+    ]
 }
 DATA["model.predict"] = {
     "profile": {"file": "p.toml"},

@@ -29,6 +29,7 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "src/base/table.cpp": "// clang-format off\n" + "1, " * 50 + "\n// clang-format on\n// " + "x" * 100,
         "python/stretto/one.py": "from stretto import two\n",
         "python/stretto/two.py": "import stretto.one\n",
+        "tools/long.py": "def long():\n" + "    pass\n" * 60,
         "python/stretto/core/low.py": "def high():\n    from stretto.commands import run\n",
         "page.md": "word " * 901 + "\n\n[a link](nowhere.md)\n",
         "tables.md": "| " + "word " * 901 + "|\n",

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -161,20 +161,13 @@ lines of source, if the program has debug information.
     if not spread:
         arguments.check_crowd(np, force)
     chosen = choosing.choose_for(path, program[1:], mpi)
-    wanted = {} if off else probe.checked_settings(settings or [])
     timed = bool(stats or stats_json or report)
     # In the same directory: all hosts of a job see it, as a rule.
     to_file = stats_json if stats_json or not report else report.with_name(f".{report.name}.{os.getpid()}.json")
-    if to_file:
-        wanted["STRETTO_STATS"] = f"json:{'/dev/stdout' if str(to_file) == '-' else to_file.absolute()}"
-    elif stats:
-        wanted["STRETTO_STATS"] = "text"
-    if check is not None:
-        wanted["STRETTO_CHECK"] = str(check)
+    wanted = {} if off else probe.checked_settings(settings or [])
+    wanted |= statistics_of(to_file, stats) | ({} if check is None else {"STRETTO_CHECK": str(check)})
     if off:
-        ignored = {"--check": check is not None, "--set": settings, "--metrics": metrics}
-        if names := [name for name, given in ignored.items() if given]:
-            note(f"{', '.join(names)}: no effect with --off")
+        say_ignored({"--check": check is not None, "--set": settings, "--metrics": metrics})
         wanted = {**LEFT_TO_MPI, "STRETTO_STATS": wanted["STRETTO_STATS"]} if timed else {}
     env = {}
     if timed or not off:
@@ -190,6 +183,32 @@ lines of source, if the program has debug information.
     attends = not off and source_lines.tool() is not None and has_stderr()
     if not attends and not timed:
         os.execve(line[0], line, own)
+    attend(line, own, to_file, report, stats, timed, spread, bool(stats_json))
+
+
+def statistics_of(to_file: Path | None, stats: bool) -> dict[str, str]:
+    """What tells the library where statistics go."""
+    if to_file:
+        return {"STRETTO_STATS": f"json:{'/dev/stdout' if str(to_file) == '-' else to_file.absolute()}"}
+    return {"STRETTO_STATS": "text"} if stats else {}
+
+
+def say_ignored(given: dict[str, Any]) -> None:
+    if names := [name for name, value in given.items() if value]:
+        note(f"{', '.join(names)}: no effect with --off")
+
+
+def attend(
+    line: list[str],
+    own: dict[str, str],
+    to_file: Path | None,
+    report: Path | None,
+    stats: bool,
+    timed: bool,
+    spread: bool,
+    keep: bool,
+) -> None:
+    """Runs the launcher beside this process, which turns addresses into lines and waits for statistics."""
     stream = source_lines.Stream(source_lines.Resolver())
     text = keepers.text_file() if stats and not to_file and not spread else None
 
@@ -201,7 +220,7 @@ lines of source, if the program has debug information.
             keepers.pass_text_on(text)
         ended = keepers.status_of(keepers.cut_short(to_file) if to_file else None, status)
         if report and to_file:
-            write_report(report, to_file, keep=bool(stats_json))
+            write_report(report, to_file, keep=keep)
         return ended
 
     attended.run(line, own | keepers.mark(text), stream.feed, stream.end, finish)

@@ -60,7 +60,7 @@ OLD_SPELLINGS = {
     ("overlap", "report"): "report --overlap",
     ("overlap",): "bench --suite overlap",
     ("kv", "bench"): "bench --suite kv",
-    ("kv", "lib"): "env --library --pmix",
+    ("kv", "lib"): "env --pmix",
     ("kv",): "bench --suite kv",
     ("lib",): "env --library",
     ("rules", "check"): "model rules --check",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto.cluster.target import choose_target, plain_errors
+from stretto.cluster.target import Target, choose_target, plain_errors
 from stretto.commands.model_options import (
     Algorithms,
     JsonFile,
@@ -28,6 +28,7 @@ from stretto.core.console import fail, out, working
 from stretto.core.reports import write_json
 from stretto.core.units import format_size, format_time
 from stretto.model import exercises, profile_file, timer
+from stretto.model.profile import Profile
 from stretto.model.text import say_profile
 from stretto.mpi import usable_cores
 from stretto.rules import stretto_rules
@@ -104,8 +105,19 @@ def command(
             **summary,
         },
     )
-    if json_file and str(json_file) == "-":
-        return
+    if json_file is None or str(json_file) != "-":
+        show(op, costs, target, number, points, summary, drift)
+
+
+def show(
+    op: str,
+    costs: Profile,
+    target: Target,
+    number: int,
+    points: list[dict[str, Any]],
+    summary: dict[str, Any],
+    drift: float | None,
+) -> None:
     say_profile(costs)
     out.print(comparison_table(op, points))
     out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")
