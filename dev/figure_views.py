@@ -107,7 +107,7 @@ def cluster_sizes(doc: Doc) -> Lines:
     return table(cluster_head(doc), rows)
 
 
-# ---- stretto bench --suite kv ----------------------------------------------------------------------------
+# ---- stretto bench --suite kv --------------------------------------------------------------------
 
 
 @view("stretto.kv.bench")
@@ -124,7 +124,7 @@ def kv_ratios(doc: Doc) -> Lines:
     return table(["", *(f"`{scheme}`" for scheme in schemes)], rows)
 
 
-# ---- stretto bench --suite overlap -----------------------------------------------------------------------
+# ---- stretto bench --suite overlap ---------------------------------------------------------------
 
 
 @view("stretto.overlap.bench")
@@ -224,7 +224,7 @@ def geomean_lines(doc: Doc) -> Lines:
     return ["", f"Geometric means of the ratios: {means}."]
 
 
-# ---- stretto bench --suite pages -----------------------------------------------------------------------
+# ---- stretto bench --suite pages -----------------------------------------------------------------
 
 
 @view("stretto.overlap.pages")

@@ -299,7 +299,7 @@ def test_the_suite_measures_and_draws_again(stretto: Tool, tmp_path: Path) -> No
         (("--html", "x.html"), "No such option: --html"),
         (("--suite", "paper", "--html", "/nowhere/x.html"), "cannot write /nowhere/x.html"),
         (("--suite", "paper", "--from", FIXTURE.with_name("overlap_stats.json")), "not a report of"),
-        (("--budget", "0"), "--budget 0: at least"),
+        (("--budget", "0"), "is not in the range x>=0.001"),
     ],
 )
 def test_wrong_options_are_named(inside: Tool, line: tuple[str, ...], says: str) -> None:

@@ -120,7 +120,8 @@ SuiteName = Annotated[
     Optional[Suite],
     typer.Option(
         "--suite",
-        help="Something else, which has options of its own: [b]stretto bench --suite NAME --help[/]. paper: the papers' "
+        help="Something else, which has options of its own: [b]stretto bench --suite NAME --help[/]. paper: the "
+        "papers' "
         "figures and tables. nonblocking: nonblocking collectives. neighbors: a halo exchange. kind: waits of ranks "
         "that share processors. overlap: what calls that return early hide, on a cluster. pages: what loops over huge "
         "pages lose by them. kv: lock schemes.",
