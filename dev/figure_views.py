@@ -146,7 +146,7 @@ def overlap_hidden(doc: Doc) -> Lines:
     return table(("", *head) if several else head, rows)
 
 
-# ---- stretto kind --------------------------------------------------------------------------------
+# ---- stretto bench --suite kind ------------------------------------------------------------------
 
 
 @view("stretto.kind")

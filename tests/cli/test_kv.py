@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kv bench: the schemes are checked and measured, and the figures are what the samples say."""
+"""bench --suite kv: the schemes are checked and measured, and the figures are what the samples say."""
 
 from __future__ import annotations
 

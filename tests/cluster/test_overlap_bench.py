@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""overlap bench: it measures between hosts what hides behind the computation after a call."""
+"""bench --suite overlap: it measures between hosts what hides behind the computation after a call."""
 
 from __future__ import annotations
 
