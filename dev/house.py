@@ -21,6 +21,7 @@ import house  # noqa: E402
 
 MOST_IN_FILE = 400
 CPP = ("src/*.cpp", "src/*.hpp")
+LAMBDA = re.compile(r"\[[^\[\]]*\]\s*\(")
 # A line that opens a block, but of no function.
 NO_FUNCTION = re.compile(r"\s*(namespace|struct|class|union|enum|extern|if|for|while|switch|do|else|case|\}|\{|@)\b")
 
@@ -43,15 +44,23 @@ def long_files() -> Iterator[str]:
             yield f"{name}: {length} lines"
 
 
+def head_of(lines: list[str], at: int) -> int:
+    """Where the statement begins that goes on in a line."""
+    while at and not re.search(r"([;{}]|^\s*(//|#|public:|private:|protected:).*|^)$", lines[at - 1]):
+        at -= 1
+    return at
+
+
 def cpp_functions(name: str) -> Iterator[tuple[str, int]]:
-    """Functions as clang-format leaves them: from the line that opens the body to the brace that closes
-    it. The head of a long function may go on in deeper lines than its end."""
+    """Functions as clang-format leaves them: from the head to the brace at its depth."""
     lines = house.lines(name)
     for i, line in enumerate(lines):
-        if re.search(r"\)[^;()]*\{$", line) and not NO_FUNCTION.match(line):
-            depth = len(line) - len(line.lstrip())
-            end = next((at for at in range(i + 1, len(lines)) if re.match(rf" {{0,{depth}}}\}}", lines[at])), i)
-            yield line.strip(), end - i + 1
+        head = head_of(lines, i)
+        opens = re.search(r"\)[^;()]*\{$", line) and not LAMBDA.search(line)
+        if opens and not NO_FUNCTION.match(lines[head]):
+            depth = len(lines[head]) - len(lines[head].lstrip())
+            end = next((at for at in range(i + 1, len(lines)) if re.match(rf" {{{depth}}}\}}", lines[at])), i)
+            yield lines[head].strip(), end - head + 1
 
 
 def long_functions() -> Iterator[str]:

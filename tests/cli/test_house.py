@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import house
@@ -62,3 +63,29 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     assert faults["figures_are_written_by_the_script"] == {"figures.md": ["a typed table: | a | 0.54 |"]}
     assert set(faults["pages_are_short"]) == {"page.md", "tables.md"}
     assert set(faults["figures_are_of_clean_commits"]) == {"docs/data/new.json", "tests/cli/house.py"}
+
+
+def test_the_counts_see_long_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dev/house.py, of C++ as clang-format writes it."""
+    spec = importlib.util.spec_from_file_location("counts", house.ROOT / "dev/house.py")
+    assert spec and spec.loader
+    counts = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(counts)
+    text = """namespace a {
+int f(int b,
+      int c) {
+  if (b &&
+      g(c)) {
+  }
+}
+struct S {
+  S()
+      : a_(1) {
+  }
+};
+}
+"""
+    (tmp_path / "a.cpp").write_text(text)
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    assert [length for _, length in counts.cpp_functions("a.cpp")] == [6, 3]
+    assert "functions above 60 lines" in counts.COUNTS

@@ -149,7 +149,7 @@ def command(
     check_bound: CheckBound = None,
     latency: Latency = False,
     off: Off = False,
-    suite: SuiteName = None,
+    suite: SuiteName = None,  # a command of its own stands in for this one: core/parts.py
     force: Force = False,
 ) -> None:
     """Measure our collectives against the MPI's own and against the physical bound.

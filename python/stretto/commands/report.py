@@ -54,7 +54,7 @@ Several: runs of a program over time.",
             help="Run a program instead, and say of each call site what hides behind the computation after it: "
             "[b]stretto report --overlap --help[/].",
         ),
-    ] = False,
+    ] = False,  # a command of its own stands in for this one: core/parts.py
 ) -> None:
     """Write a report about a run: where its time goes, who waits for whom, and what to do next.
 
