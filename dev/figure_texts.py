@@ -38,6 +38,31 @@ def model_time(time: float, doc: Doc) -> str:
     return f"{time:.3g} ns" if time < 1e3 else microseconds(time / 1e3)
 
 
+def place(result: Doc) -> str:
+    """A call's length and number of ranks, where there are several."""
+    ranks = f", {result['np']} ranks" if "np" in result else ""
+    return (size(result["bytes"]) + ranks) if result["bytes"] else ranks.removeprefix(", ")
+
+
+def mpi_of(doc: Doc) -> str:
+    return doc["mpi_title"].partition(" (")[0]
+
+
+def title(doc: Doc) -> str:
+    """Beside what, and where."""
+    return mpi_of(doc) + (", between hosts" if "cluster" in doc else "")
+
+
+def overlapped(doc: Doc, result: Doc) -> str:
+    """A call of a benchmark of calls that return early, and where it ran."""
+    hosts = doc["cluster"]["leaves"] * doc["cluster"]["hosts_per_leaf"]
+    where = f"{hosts} x {doc['cluster']['ranks_per_host']}"
+    how = [result["map"]] if doc["cluster"]["ranks_per_host"] > 1 else []
+    how += [{"alike": "all blocks alike", "rank": "blocks from 0"}.get(result["order"], "")]
+    how += ["computing for real" if doc["compute"] == "work" else "", mpi_of(doc)]
+    return f"{result['op']} of {size(result['bytes'])}, {where}: {', '.join(filter(None, how))}"
+
+
 def mean(values: Iterable[float]) -> float:
     logs = [math.log(value) for value in values]
     return math.exp(sum(logs) / len(logs))
@@ -47,15 +72,12 @@ def unique(values: Iterable[Any]) -> list[Any]:
     return list(dict.fromkeys(values))
 
 
-def origin(doc: Doc) -> Lines:
-    """Whence the data are: the last lines of each table."""
-    taken = doc["taken"]
+def machine_of(doc: Doc) -> str:
     machine = doc.get("machine", "none: computed")
-    if isinstance(machine, dict):
-        machine = f"{machine['name']}, modelled"
-    return [
-        "",
-        *table(
-            ("commit", "date", "machine", "command"), [(taken["commit"], taken["date"], machine, f"`{doc['command']}`")]
-        ),
-    ]
+    return f"{machine['name']}, modelled" if isinstance(machine, dict) else machine
+
+
+def origin(docs: list[Doc]) -> Lines:
+    """Whence the data are: the last lines of each table."""
+    rows = [(doc["taken"]["commit"], doc["taken"]["date"], machine_of(doc), f"`{doc['command']}`") for doc in docs]
+    return ["", *table(("commit", "date", "machine", "command"), rows)]

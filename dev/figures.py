@@ -7,10 +7,12 @@
     dev/figures.py keep NAME FILE     put what a command has written with --json into docs/data
 
 A page asks for a table by a pair of comments, `<!-- begin NAME:VIEW -->` and
-`<!-- end NAME:VIEW -->`. NAME is a file of docs/data, VIEW is the last word of a function of
-figure_views.py or figure_model_views.py. This script writes what stands between the two. A page
-asks for a plot by a link to images/data/NAME.svg: of NAME, or where there is no such file, of all
-files of docs/data whose names begin with NAME and a hyphen.
+`<!-- end NAME:VIEW -->`. NAME is a file of docs/data, or where there is no such file, stands for
+all files whose names begin with NAME and a hyphen. VIEW is the last word of a function of
+figure_views.py, figure_model_views.py or figure_summaries.py. This script writes what stands
+between the two. A page asks for a plot by a link to images/data/NAME.svg.
+
+`keep` takes no data of changed sources: the commit must say what was measured.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Any
 
 import figure_model_views  # noqa: F401  it adds its views
 from figure_plots import PLOTS
+from figure_summaries import SUMMARIES, TABLES
 from figure_texts import Doc, Lines, origin
 from figure_views import VIEWS
 
@@ -50,12 +53,30 @@ def read(name: str) -> Doc:
 
 
 def made(name: str, kind: str) -> str:
-    doc = read(name)
-    schema = doc["schema"].partition("/")[0]
-    if (schema, kind) not in VIEWS:
-        known = ", ".join(each for of, each in VIEWS if of == schema)
+    if (name, kind) in TABLES:
+        return "\n".join(TABLES[name, kind](everything())) + "\n"
+    docs, schema = alike(name)
+    alone = (ROOT / "docs/data" / f"{name}.json").exists()
+    views = {key: (lambda docs, view=view: view(docs[0])) for key, view in VIEWS.items()} if alone else SUMMARIES
+    if (schema, kind) not in views:
+        known = ", ".join(each for of, each in views if of == schema)
         raise Wrong(f"{name}: no view {kind!r} of {schema}: {known or 'there is none'}")
-    return "\n".join([*VIEWS[schema, kind](doc), *origin(doc)]) + "\n"
+    return "\n".join([*views[schema, kind](docs), *origin(docs)]) + "\n"
+
+
+def alike(name: str) -> tuple[list[Doc], str]:
+    """The data of a name that have the schema of the first, the newest first, and that schema."""
+    docs = sorted((read(each) for each in drawn(name)), key=lambda doc: doc["taken"]["date"], reverse=True)
+    if not docs:
+        raise Wrong(f"there is no docs/data/{name}.json, and none that begins with {name}-")
+    schemas = [doc["schema"].partition("/")[0] for doc in docs]
+    return [doc for doc, schema in zip(docs, schemas) if schema == schemas[0]], schemas[0]
+
+
+def everything() -> dict[str, Doc]:
+    """All data, the newest first."""
+    names = sorted(path.stem for path in (ROOT / "docs/data").glob("*.json"))
+    return dict(sorted(((name, read(name)) for name in names), key=lambda of: of[1]["taken"]["date"], reverse=True))
 
 
 def pages() -> Iterator[Path]:
@@ -89,17 +110,16 @@ def draw(name: str) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    docs = [read(each) for each in drawn(name)]
-    if not docs:
-        raise Wrong(f"there is no docs/data/{name}.json, and none that begins with {name}-")
+    docs, schema = alike(name)
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure, axis = plt.subplots(figsize=(8, 5))
-        PLOTS[docs[0]["schema"].partition("/")[0]](docs, axis)
+        height = 5 + 0.35 * max(0, len(docs) - 2)  # below the plot: two lines for each file
+        figure, axis = plt.subplots(figsize=(8, height))
+        PLOTS[schema](docs, axis)
         axis.grid(True, axis="y", color="#e4e4e4", linewidth=0.6)
         axis.legend(framealpha=1, edgecolor="none", fontsize=8)
         says = [f"{doc['command']}\n{doc['taken']['date']}, commit {doc['taken']['commit']}" for doc in docs]
         figure.text(0.5, 0.01, "\n".join(says), ha="center", fontsize=7, color="#555555")
-        figure.tight_layout(rect=(0, 0.06 * len(docs), 1, 1))
+        figure.tight_layout(rect=(0, 0.3 * len(docs) / height, 1, 1))
         image(name).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(image(name), metadata={"Date": None})
         plt.close(figure)
@@ -118,7 +138,8 @@ def stale() -> Lines:
         except Wrong as wrong:
             found.append(f"{where}: {wrong}")
         plots = set(IMAGE.findall(text))
-        used |= {data for name in plots for data in drawn(name)} | {mark[1] for mark in MARK.findall(text)}
+        named = plots | {mark[1] for mark in MARK.findall(text)}
+        used |= {data for name in named for data in drawn(name)}
         for name in sorted(plots):
             file = image(name)
             if not file.exists() or not file.read_text().endswith(stamp(name) + "\n"):
@@ -147,15 +168,25 @@ def rounded(value: Any) -> Any:
     return [rounded(each) for each in value] if isinstance(value, list) else value
 
 
+def git(*command: str) -> str:
+    line = ["git", "-C", ROOT, *command]
+    return subprocess.run(line, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def commit() -> str:
+    """The commit that was measured. Pages and data may be changed, nothing else."""
+    if changed := git("status", "--porcelain", "--", ".", ":!docs", ":!*.md"):
+        raise Wrong(f"commit first, then build and measure anew: {', '.join(changed.split()[1::2])}")
+    return git("describe", "--always")
+
+
 def keep(name: str, file: Path, command: str | None) -> None:
     doc = json.loads(file.read_text())
-    describe = ["git", "-C", Path(__file__).parent, "describe", "--always", "--dirty"]
-    git = subprocess.run(describe, capture_output=True, text=True, check=True)
     date = datetime.date.fromtimestamp(file.stat().st_mtime).isoformat()
     doc["command"] = WHERE.sub("", command or doc.get("command") or "")
     if not doc["command"]:
         raise Wrong(f"{file} does not say by which command it was made: --command")
-    doc["taken"] = {"commit": git.stdout.strip(), "date": date}
+    doc["taken"] = {"commit": commit(), "date": date}
     for result in doc.get("results", []):
         result.pop("between", None)  # of a node's model: a matrix for pictures
     path = ROOT / "docs/data" / f"{name}.json"

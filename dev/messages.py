@@ -79,7 +79,7 @@ def tool_messages() -> Iterator[tuple[str, str]]:
     """A room of python/stretto, or a command, and one of its messages."""
     for path in sorted((ROOT / "python/stretto").rglob("*.py")):
         parts = path.relative_to(ROOT / "python/stretto").with_suffix("").parts
-        room = f"stretto {parts[1]}" if parts[0] == "commands" else parts[0]
+        room = f"stretto {'bench' if parts[1] == 'suites' else parts[1]}" if parts[0] == "commands" else parts[0]
         for node in ast.walk(ast.parse(path.read_text())):
             for expression in spoken(node):
                 text = re.sub(rf"{GAP}+|\n", lambda gap: GAP if GAP in gap[0] else " ", text_of(expression)).strip()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// stretto-kv-bench: S3's microbenchmark of reader-writer schemes, for `stretto kv bench`. It writes
-// one JSON object to stdout, and lines "progress DONE TOTAL" to stderr while it runs.
+// stretto-kv-bench: S3's microbenchmark of reader-writer schemes, for `stretto bench --suite kv`.
+// It writes one JSON object to stdout, and lines "progress DONE TOTAL" to stderr while it runs.
 //
 //   stretto-kv-bench check --schemes A,B --clients 2,8 --sections N
 //   stretto-kv-bench measure --schemes A,B --clients 1,2 --modes read,write,concurrent

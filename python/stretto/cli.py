@@ -19,14 +19,9 @@ from stretto.commands import (
     explain,
     info,
     install,
-    kind,
     kit,
-    kv,
-    lib,
     model,
-    overlap,
     report,
-    rules,
     run,
     test,
     tune,
@@ -35,6 +30,7 @@ from stretto.commands import (
 )
 from stretto.commands.top import command as top
 from stretto.core import arguments
+from stretto.core.parts import Tool, with_parts
 
 HELP = """Faster MPI collectives for programs that are not changed for it.
 
@@ -43,7 +39,12 @@ HELP = """Faster MPI collectives for programs that are not changed for it.
 
 NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
-    help=HELP, rich_markup_mode="rich", no_args_is_help=True, add_completion=False, context_settings=NAMES_OF_HELP
+    cls=Tool,
+    help=HELP,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings=NAMES_OF_HELP,
 )
 
 
@@ -66,24 +67,19 @@ USE, LOOK, CHECK, KEEP = "Use it", "Look at it", "Measure and check it", "Instal
 app.command("demo", rich_help_panel=USE)(demo.command)
 app.command("run", rich_help_panel=USE, context_settings={"allow_interspersed_args": False})(run.command)
 app.command("env", rich_help_panel=USE)(env.command)
-app.command("lib", rich_help_panel=USE)(lib.command)
 app.add_typer(cluster.app, name="cluster", rich_help_panel=USE)
-app.command("report", rich_help_panel=LOOK)(report.command)
+app.command("report", rich_help_panel=LOOK, cls=with_parts(report.PARTS))(report.command)
 app.command("info", rich_help_panel=LOOK)(info.command)
 app.command("top", rich_help_panel=LOOK)(top.command)
 app.command("where", rich_help_panel=LOOK)(where.command)
 app.command("doctor", rich_help_panel=LOOK)(doctor.command)
 app.command("explain", rich_help_panel=LOOK)(explain.command)
 app.add_typer(model.app, name="model", rich_help_panel=LOOK)
-app.add_typer(rules.app, name="rules", rich_help_panel=LOOK)
 app.command("test", rich_help_panel=CHECK, context_settings={"ignore_unknown_options": True})(test.command)
 app.command("verify", rich_help_panel=CHECK)(verify.command)
 app.command("tune", rich_help_panel=CHECK)(tune.command)
-app.command("bench", rich_help_panel=CHECK)(bench.command)
-app.command("kind", rich_help_panel=CHECK)(kind.command)
-app.add_typer(overlap.app, name="overlap", rich_help_panel=CHECK)
+app.command("bench", rich_help_panel=CHECK, cls=with_parts(bench.SUITES))(bench.command)
 app.add_typer(kit.app, name="kit", rich_help_panel=CHECK)
-app.add_typer(kv.app, name="kv", rich_help_panel=CHECK)
 app.command("install", rich_help_panel=KEEP)(install.install)
 app.command("uninstall", rich_help_panel=KEEP)(install.uninstall)
 app.command("clean", rich_help_panel=KEEP)(clean.command)

@@ -54,7 +54,7 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
         (("run", "-L", "'x", "--", "true"), "no closing quotation"),
         (("run", "--mpi", "lam", "--", "true"), "unknown MPI 'lam'"),
         (("env", "--mpi", "lam"), "unknown MPI 'lam'"),
-        (("lib", "--mpi", "lam"), "unknown MPI 'lam'"),
+        (("env", "--library", "--mpi", "lam"), "unknown MPI 'lam'"),
         (("run", "--json", "/nope/x", "--", "true"), "there is no directory /nope"),
         (("model", "predict", "--op", "bcats", "-a", "flat"), "no such collective: bcats"),
         (("model", "predict", "--op", "bcast"), "name an algorithm of bcast with -a: flat, binomial"),
@@ -88,8 +88,8 @@ def nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
         (("verify", "-a", "bcast:flta"), "no such algorithm: bcast:flta: of bcast one of flat"),
         (("verify", "--op", "gatherv"), "algorithms of gather"),
         (("info", "--topology", "-n", "4", "--root", "4"), "there are ranks 0 to 3"),
-        (("kv", "bench", "--scheme", "x"), "--scheme x"),
-        (("kv", "bench", "--mode", ""), "--mode"),
+        (("bench", "--suite", "kv", "--scheme", "x"), "--scheme x"),
+        (("bench", "--suite", "kv", "--mode", ""), "--mode"),
         (("top", "--json", "/nope/x"), "there is no directory /nope"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -284,7 +284,7 @@ def test_what_the_dynamic_linker_says(said: str, soname: str, found: str, monkey
 # ---- no MPI --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["env", "lib"])
+@pytest.mark.parametrize("command", [("env",), ("env", "--library")], ids=" ".join)
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
@@ -303,7 +303,7 @@ def test_what_the_dynamic_linker_says(said: str, soname: str, found: str, monkey
     ids=["any", "mpich", "impi"],
 )
 def test_job_scripts_download_nothing(
-    command: str,
+    command: tuple[str, ...],
     wanted: tuple[str, ...],
     says: tuple[str, ...],
     stretto: Tool,
@@ -312,7 +312,7 @@ def test_job_scripts_download_nothing(
 ) -> None:
     monkeypatch.setattr(finding, "each", lambda: iter(()))
     monkeypatch.setattr(wheels, "install_wheel", lambda kind: print("downloaded"))
-    done = stretto(command, *wanted, env={"PATH": str(tmp_path)})
+    done = stretto(*command, *wanted, env={"PATH": str(tmp_path)})
     assert (
         done.returncode == 2
         and done.stdout == ""

@@ -160,7 +160,7 @@ def test_a_job_says_what_it_builds(
     monkeypatch.setenv("SLURM_JOB_ID", "71")
     out, error = said(capfd)
     assert out == "built\n"
-    assert "job 71 of Slurm builds stretto-openmpi first, which may take" in error and "stretto lib" in error
+    assert "job 71 of Slurm builds stretto-openmpi first, which may take" in error and "stretto env --library" in error
 
 
 def test_the_build_of_a_checkout_serves_who_may_not_write_to_it(
@@ -182,7 +182,7 @@ def test_a_built_checkout_needs_no_compiler(stretto: Tool, tmp_path: Path) -> No
         if path.name not in COMPILERS:
             (tmp_path / path.name).symlink_to(path)
     env = {"PATH": str(tmp_path)}
-    assert stretto("lib", "--mpi", "openmpi", env=env).stdout.endswith("libstretto-openmpi.so\n")
+    assert stretto("env", "--library", "--mpi", "openmpi", env=env).stdout.endswith("libstretto-openmpi.so\n")
     assert "export LD_PRELOAD=" in stretto("env", "--mpi", "openmpi", env=env).stdout
     line = ("run", "-n", "2", "--mpi", "/usr/bin/mpiexec.openmpi", "-s", "wait=yield")
     program = ("--", "/bin/sh", "-c", 'echo "$LD_PRELOAD"')

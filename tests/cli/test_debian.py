@@ -52,7 +52,7 @@ def files(system: Path) -> set[str]:
 
 USE = """
 stretto --version
-stretto lib --mpi openmpi
+stretto env --library --mpi openmpi
 stretto doctor
 stretto verify --max-ranks 3
 program=$(ls -d /usr/lib/*/stretto/native/openmpi)/sample_sort

@@ -82,7 +82,7 @@ def test_the_library_for_another_mpi(doctor: Doctor, mpis: dict[str, Mpi]) -> No
 def test_a_library_that_does_not_exist(doctor: Doctor) -> None:
     said = doctor("--", "true", env={"LD_PRELOAD": "/nowhere/libstretto-openmpi.so"})
     assert "/nowhere/libstretto-openmpi.so, which does not exist" in said["LD_PRELOAD"]
-    assert "stretto lib" in said["LD_PRELOAD"]
+    assert "stretto env --library" in said["LD_PRELOAD"]
 
 
 def test_a_library_on_a_file_system_without_programs(doctor: Doctor, tmp_path: Path) -> None:

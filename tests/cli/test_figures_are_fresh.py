@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,9 +57,13 @@ DATA = {
         ]
     },
     "overlap.bench": {
+        "cluster": {"leaves": 2, "hosts_per_leaf": 2, "ranks_per_host": 2},
+        "compute": "work",
         "results": [
             {
                 "op": "alltoall",
+                "bytes": 1 << 20,
+                "order": "alike",
                 "map": "block",
                 "regime": regime,
                 "comm_ms": 40.0,
@@ -70,7 +75,7 @@ DATA = {
                 "gain_ms": 25.0,
             }
             for regime, hidden in (("a", 39.0), ("b", 27.0))
-        ]
+        ],
     },
     "kind": {
         "results": [
@@ -119,7 +124,7 @@ DATA["nonblocking"] = {
 DATA["model.node"] = {
     "results": [
         {"op": "bcast", "bytes": 8, "ranks": n, "way": "shm:board", "line_transfers": 1e3 * n, "most_readers": n - 1}
-        | {"time_us": 0.5}
+        | {"time_us": 0.5, "socket_transfers": 7}
         for n in (2, 16)
     ]
 }
@@ -165,8 +170,20 @@ SHOWN = {
 }
 
 
+SUMMED = {
+    ("bench", "beside"): "| bcast | 0.79 | 1.25 (1 MiB) | 0.79 | 1.25 (1 MiB) |",
+    ("bench", "bound"): "| bcast | 1.58 | 1 MiB 2.50 | 1.58 | 1 MiB 2.50 |",
+    ("nonblocking", "beside"): "| Two 2 | 2 | 0.50 | 0.50 (Ibcast, 8 B) | 0.50 (Ibcast, 8 B) |",
+    ("neighbors", "beside"): "| One 1 | 4 | 0.50 | 0.50 (64 B) | 0.50 (64 B) |",
+    ("kind", "beside"): "| 4 | ring | 0.001 | 0.001 |",
+    ("overlap.bench", "beside"): "2: block, all blocks alike, computing for real, One 1 | 1.08 | 0.75 |",
+    ("model.node", "ways"): "| bcast, 8 B, 16 ranks of `two` | board | 16,000 | 7 | 0.5 us |",
+}
+
+
 def test_every_view_is_tried_here(figures: ModuleType) -> None:
     assert {(schema.removeprefix("stretto."), name) for schema, name in figures.VIEWS} == set(SHOWN)
+    assert {(schema.removeprefix("stretto."), name) for schema, name in figures.SUMMARIES} == set(SUMMED)
 
 
 @pytest.mark.parametrize(("schema", "view"), SHOWN)
@@ -178,7 +195,7 @@ def test_a_page_follows_its_data(
     (tmp_path / "README.md").write_text("")
     page, data = tmp_path / "docs/page.md", tmp_path / "docs/data/run-1.json"
     page.write_text(f"# A page\n\n<!-- begin run-1:{view} -->\nold\n<!-- end run-1:{view} -->\n")
-    assert figures.stale() == ["docs/page.md: there is no docs/data/run-1.json"]
+    assert figures.stale() == ["docs/page.md: there is no docs/data/run-1.json, and none that begins with run-1-"]
 
     data.parent.mkdir()
     data.write_text(json.dumps({"schema": f"stretto.{schema}/1", **TAKEN, **DATA[schema]}))
@@ -192,6 +209,56 @@ def test_a_page_follows_its_data(
     assert figures.stale() == ["docs/data/run-1.json: no page shows it"]
 
 
+def keep_two(folder: Path, schema: str, **more: Any) -> None:
+    """Two files of one kind, `runs-one` and the newer `runs-two`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, version in (("one", 1), ("two", 2)):
+        taken = {**TAKEN["taken"], "date": f"2026-01-0{version}"}
+        doc = {"schema": f"stretto.{schema}/1", **TAKEN, **DATA[schema], "taken": taken, **more}
+        doc["mpi_title"] = f"{name.capitalize()} {version} (wheel)"
+        doc["machine"] = {"name": name} if schema == "model.node" else "a machine"
+        (folder / f"runs-{name}.json").write_text(json.dumps(doc))
+
+
+@pytest.mark.parametrize(("schema", "view"), SUMMED)
+def test_a_table_shows_several_files_at_once(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str, view: str
+) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    keep_two(tmp_path / "docs/data", schema)
+    (tmp_path / "README.md").write_text(f"<!-- begin runs:{view} -->\n<!-- end runs:{view} -->\n")
+    figures.write()
+    text = (tmp_path / "README.md").read_text()
+    assert figures.stale() == [] and SUMMED[schema, view] in text
+    assert text.index("| 2026-01-02 |") < text.index("| 2026-01-01 |"), "the newest first"
+
+
+def test_the_front_table_is_of_one_commit_and_one_machine(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    folder = tmp_path / "docs/data"
+    keep_two(folder, "bench")
+    for old, new in (("one", "two-ranks-one"), ("two", "two-ranks-two")):
+        (folder / f"runs-{old}.json").rename(folder / f"{new}.json")
+    keep_two(folder, "bench", taken={"commit": "older", "date": "2025-01-01"})
+    for old in ("one", "two"):
+        (folder / f"runs-{old}.json").rename(folder / f"crowded-{old}.json")
+    rows = figures.made("front", "headline").splitlines()
+    assert rows[0] == "|  | Two 2 | One 1 | command |"
+    assert rows[2:] == [
+        "| 2 ranks, 17 collectives, 8 B to 16 MiB | 0.68 | 0.68 | `stretto it` |",
+        "",
+        "Commit abc, 2026-01-02, on a machine.",
+    ]
+    assert [line.split("|")[1].strip() for line in figures.made("data", "index").splitlines()[2:]] == [
+        "2026-01-02",
+        "2026-01-01",
+        "2025-01-01",
+        "2025-01-01",
+    ]
+
+
 def test_a_plot_follows_its_data(figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "ROOT", tmp_path)
     data = tmp_path / "docs/data/run.json"
@@ -199,7 +266,8 @@ def test_a_plot_follows_its_data(figures: ModuleType, tmp_path: Path, monkeypatc
     (tmp_path / "README.md").write_text("![times](docs/images/data/run.svg)\n")
     says = ["README.md: images/data/run.svg is stale: dev/figures.py"]
     for schema in {f"stretto.{name}" for name in DATA} & set(figures.PLOTS):
-        data.write_text(json.dumps({"schema": f"{schema}/1", **TAKEN, **DATA[schema.removeprefix("stretto.")]}))
+        doc = {"schema": f"{schema}/1", "mpi_title": "An MPI", **TAKEN, **DATA[schema.removeprefix("stretto.")]}
+        data.write_text(json.dumps(doc))
         assert figures.stale() == says
         figures.write()
         assert figures.stale() == []
@@ -233,10 +301,34 @@ def test_what_is_kept_says_when_and_of_what(
     file.write_text(json.dumps({"schema": "stretto.bench/1", "x": 0.123456789}))
     with pytest.raises(figures.Wrong, match="--command"):
         figures.keep("run", file, None)
+    monkeypatch.setattr(figures, "commit", lambda: "abc")
     figures.keep("run", file, "stretto bench --json /somewhere/of/mine/a.json")
     doc = json.loads((tmp_path / "docs/data/run.json").read_text())
     assert doc["x"] == 0.123457 and doc["command"] == "stretto bench --json a.json"
-    assert set(doc["taken"]) == {"commit", "date"}
+    assert set(doc["taken"]) == {"commit", "date"} and doc["taken"]["commit"] == "abc"
+
+
+def test_data_of_changed_sources_are_refused(
+    figures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages and data may be new: keeping a second file must be possible."""
+
+    def git(*command: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *command], cwd=tmp_path, check=True)
+
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a.cpp").write_text("")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "a")
+    (tmp_path / "docs/data").mkdir(parents=True)
+    (tmp_path / "docs/data/a.json").write_text("{}")
+    (tmp_path / "README.md").write_text("")
+    assert figures.commit()
+    (tmp_path / "src/a.cpp").write_text("changed")
+    with pytest.raises(figures.Wrong, match=r"commit first, .*: src/a.cpp"):
+        figures.commit()
 
 
 def test_experiments_have_five_parts_and_are_listed() -> None:

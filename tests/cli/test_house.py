@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -34,8 +35,11 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "src/base/table.cpp": "// clang-format off\n" + "1, " * 50 + "\n// clang-format on\n// " + "x" * 100,
         "python/stretto/one.py": "from stretto import two\n",
         "python/stretto/two.py": "import stretto.one\n",
-        "python/stretto/core/low.py": "def high():\n    from stretto.commands import run\n",
+        "python/stretto/core/low.py": "def high():\n    from stretto.commands import run\n" + "    run()\n" * 60,
         "page.md": "word " * 901 + "\n\n[a link](nowhere.md)\n",
+        "tables.md": "| " + "word " * 901 + "|\n",
+        "figures.md": "| a | MPI 5.0, `1.5` |\n\n| a | 0.54 |\n\n<!-- begin a:b -->\n| 0.5 |\n<!-- end a:b -->\n",
+        "docs/data/new.json": '{"taken": {"commit": "abc-dirty"}}',
         "cmake/mpi.cmake": "set(STRETTO_ABIS openmpi)\n",
         "docs/adr/README.md": "",
         "docs/adr/0001-x.md": "# 1\n",
@@ -62,3 +66,32 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     faults = house.faults()
     assert faults.keys() == house.CHECKS.keys()
     assert faults["lines_are_short"]["src/base/table.cpp"] == ["// " + "x" * 100]
+    assert faults["figures_are_written_by_the_script"] == {"figures.md": ["a typed table: | a | 0.54 |"]}
+    assert set(faults["pages_are_short"]) == {"page.md", "tables.md"}
+    assert set(faults["figures_are_of_clean_commits"]) == {"docs/data/new.json", "tests/cli/house.py"}
+
+
+def test_the_counts_see_long_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dev/house.py, of C++ as clang-format writes it."""
+    spec = importlib.util.spec_from_file_location("counts", house.ROOT / "dev/house.py")
+    assert spec and spec.loader
+    counts = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(counts)
+    text = """namespace a {
+int f(int b,
+      int c) {
+  if (b &&
+      g(c)) {
+  }
+}
+struct S {
+  S()
+      : a_(1) {
+  }
+};
+}
+"""
+    (tmp_path / "a.cpp").write_text(text)
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    assert [length for _, length in counts.cpp_functions("a.cpp")] == [6, 3]
+    assert "functions above 60 lines" in counts.COUNTS

@@ -27,9 +27,7 @@ from stretto.bench import (
 from stretto.cluster import Plan, jobs, simulated_calls
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.target import Target
-from stretto.commands import demo, doctor, env, lib, run, tune
-from stretto.commands import overlap as overlap_command
-from stretto.commands import overlap_pages as overlap_pages_command
+from stretto.commands import demo, doctor, env, run, suites, tune
 from stretto.commands.cluster import down, simulate, status
 from stretto.commands.cluster import run as cluster_run
 from stretto.commands.model import best_k as best_k_command
@@ -75,8 +73,8 @@ LINES = {
     "explain": ("explain", "--op", "bcast", *LOGP),
     "info": ("info",),
     "kit.compare": ("kit", "compare", KIT / "measured.json", "--model", KIT / "node.json"),
-    "kv.bench": ("kv", "bench"),
-    "kind": ("kind", "-n", "2"),
+    "kv.bench": ("bench", "--suite", "kv"),
+    "kind": ("bench", "--suite", "kind", "-n", "2"),
     "model.bench": ("model", "bench"),
     "model.best-k": ("model", "best-k", "--simulate", "4x1"),
     "model.chains": ("model", "chains", "-n", "4", *LOGP),
@@ -88,10 +86,10 @@ LINES = {
     "model.scale": ("model", "scale", *CALL, "-n", "2:8", *LOGP),
     "neighbors": ("bench", "--suite", "neighbors"),
     "nonblocking": ("bench", "--suite", "nonblocking"),
-    "overlap.bench": ("overlap", "bench", "--op", "alltoall"),
-    "overlap.pages": ("overlap", "pages"),
+    "overlap.bench": ("bench", "--suite", "overlap", "--op", "alltoall"),
+    "overlap.pages": ("bench", "--suite", "pages"),
     "papers": ("bench", "--suite", "paper", "--budget", "0"),
-    "overlap.report": ("overlap", "report", "--from", ROOT / "tests/fixtures/overlap_stats.json"),
+    "overlap.report": ("report", "--overlap", "--from", ROOT / "tests/fixtures/overlap_stats.json"),
     "top": ("top", "--once"),
     "top.stacks": ("top", "--stacks", "1"),
     "topology": ("info", "--topology", "-n", "1"),
@@ -106,14 +104,16 @@ def commands_with_json(command: Any, name: tuple[str, ...] = ()) -> Iterator[tup
         yield name
     for each, of_group in getattr(command, "commands", {}).items():
         yield from commands_with_json(of_group, (*name, each))
+    for typed, part in getattr(command, "parts", {}).items():
+        yield from commands_with_json(part, (*name, *typed.split()))
 
 
 def test_all_commands_that_write_json_are_here(command_tree: Any) -> None:
     """`run` has the library write its statistics (test_launch.py). `kit measure` always writes its
     file (test_kit.py)."""
-    names = {tuple(word for word in line[:2] if not str(word).startswith("-")) for line in LINES.values()}
-    found = set(commands_with_json(command_tree)) - {("run",)}
-    assert {name for name in found if name not in names and name[:1] not in names} == set()
+    lines = [tuple(map(str, line)) for line in LINES.values()]
+    found = set(commands_with_json(command_tree)) - {("run",), ("kit", "measure")}
+    assert {name for name in found if not any(line[: len(name)] == name for line in lines)} == set()
     assert set(LINES) | {"stats", "kit"} == set(reports.SCHEMAS)
 
 
@@ -154,20 +154,40 @@ class PlayedRun:
         return {"1"}
 
 
+def nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
+EXERCISES = ("oneway", "roundtrip", "exchange", "burst", "late", "send", "combine", "local", "nothing")
+
+
+def timed_exercises(*_: Any) -> list[dict[str, Any]]:
+    return [
+        {"bytes": n, **{name: [100.0 + n * 0.1, 1.0] for name in EXERCISES}} for n in exercises.numbers_of_bytes(4096)
+    ]
+
+
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What commands build, start and look at is played."""
+
     def play(where: Any, **names: Any) -> None:
         for name, value in names.items():
             monkeypatch.setattr(where, name, value)
 
-    nothing = lambda *_, **__: None  # noqa: E731
-    events = [{"event": "plan", "np": 2, "preloaded": True}, {"event": "row", **row()}, {"event": "done"}]
-    plan = Plan("default", 1, 1, 2)
-    cluster = SimpleNamespace(plan=plan, links=dict, network_file="x", directory=Path("/"), shared=Path("/"))
     play(choosing, choose=lambda *_, **__: PLAYED, mpi_of=nothing)
-    for command in (run, demo, doctor, cluster_run, lib, env, overlap_command, overlap_pages_command):
+    for command in (run, demo, doctor, cluster_run, env, suites.overlap, suites.pages):
         play(command, library_for=lambda abi: Path("/x.so"))
-    play(program, run_all=lambda *_: [events])
+    play_programs(play)
+    play_models(play)
+    play_clusters(play)
+
+
+EVENTS = [{"event": "plan", "np": 2, "preloaded": True}, {"event": "row", **row()}, {"event": "done"}]
+
+
+def play_programs(play: Callable[..., None]) -> None:
+    play(program, run_all=lambda *_: [EVENTS])
     play(pagerank, compile_pagerank=nothing, Run=PlayedRun, measure=nothing)
     play(pagerank_report, show=nothing, conclude=nothing)
     play(demo, draw=nothing)
@@ -187,32 +207,14 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
         top.figures,
         snapshot=lambda frames: {"seconds": 1.0, "rows": [], "held_up": [], "contradictions": [], "cycles": []},
     )
+    play(kind, measure=lambda *_: [])
+    play(beside_host, measure=lambda *_: [])
+
+
+def play_models(play: Callable[..., None]) -> None:
     for command in (measure, compare, tune, best_k_command):
         play(command, choose_target=lambda *_: PlayedTarget(PLAYED))
-    play(
-        exercises,
-        program=lambda mpi: Path("/x"),
-        exercises=lambda *_: [
-            {
-                "bytes": n,
-                **{
-                    name: [100.0 + n * 0.1, 1.0]
-                    for name in (
-                        "oneway",
-                        "roundtrip",
-                        "exchange",
-                        "burst",
-                        "late",
-                        "send",
-                        "combine",
-                        "local",
-                        "nothing",
-                    )
-                },
-            }
-            for n in exercises.numbers_of_bytes(4096)
-        ],
-    )
+    play(exercises, program=lambda mpi: Path("/x"), exercises=timed_exercises)
     play(
         tuning, measurer=lambda *_: lambda ranks, jobs: iter([{"time": 100.0, "low": 90.0, "high": 110.0}] * len(jobs))
     )
@@ -224,6 +226,11 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     play(best_k_command, Simulation=lambda *_: None)
     play(best_k, simulated_profile=nothing, tried=lambda *_: [])
+
+
+def play_clusters(play: Callable[..., None]) -> None:
+    plan = Plan("default", 1, 1, 2)
+    cluster = SimpleNamespace(plan=plan, links=dict, network_file="x", directory=Path("/"), shared=Path("/"))
     for command in (down, status, cluster_run):
         play(command, why_not=nothing)
     play(Cluster, find=classmethod(lambda cls, name="default": cluster))
@@ -232,9 +239,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     play(jobs, command=lambda *_: ["true"], start=nothing)
     play(overlap, runner=nothing, measure=lambda *_: {})
     play(overlap_pages, measure=lambda *_: [])
-    play(kind, measure=lambda *_: [])
-    play(beside_host, measure=lambda *_: [])
-    play(between_hosts, measure=lambda *_: {("slot", "tuned"): [events]})
+    play(between_hosts, measure=lambda *_: {("slot", "tuned"): [EVENTS]})
 
 
 @pytest.mark.parametrize("schema", LINES)

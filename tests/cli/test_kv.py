@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kv bench: the schemes are checked and measured, and the figures are what the samples say."""
+"""bench --suite kv: the schemes are checked and measured, and the figures are what the samples say."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.mark.alone
 def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> None:
     done = stretto(
-        "kv",
         "bench",
+        "--suite",
+        "kv",
         "--clients",
         "1,3",
         "--repetitions",
@@ -53,11 +54,11 @@ def test_all_schemes_are_checked_and_measured(stretto: Tool, tmp_path: Path) -> 
 
 
 def test_a_scheme_that_is_none(inside: Tool) -> None:
-    done = inside("kv", "bench", "--scheme", "n-mcs,3n-mutex")
+    done = inside("bench", "--suite", "kv", "--scheme", "n-mcs,3n-mutex")
     assert done.returncode == 2 and "3n-mutex" in done.stderr and "passive" in done.stderr
-    done = inside("kv", "bench", "--clients", "2,100000")
+    done = inside("bench", "--suite", "kv", "--clients", "2,100000")
     assert done.returncode == 2 and "--clients 2,100000: at most 4096" in done.stderr
-    done = inside("kv", "bench", "--clients", "1,x")
+    done = inside("bench", "--suite", "kv", "--clients", "1,x")
     assert done.returncode == 2 and "--clients" in done.stderr
 
 
@@ -162,7 +163,7 @@ def test_the_store_from_c(tmp_path: Path) -> None:
 
 
 def test_the_library_in_front_of_pmix(stretto: Tool) -> None:
-    done = stretto("kv", "lib")
+    done = stretto("env", "--pmix")
     if done.returncode:
         assert "pmix.h" in done.stderr
     else:

@@ -166,7 +166,7 @@ def test_what_has_no_effect_without_stretto_is_told(stretto: Tool, tmp_path: Pat
 
 @every_mpi
 def test_lib_and_env_name_the_library(found: Mpi, stretto: Tool) -> None:
-    path = stretto("lib", "--mpi", found.mpiexec).stdout.strip()
+    path = stretto("env", "--library", "--mpi", found.mpiexec).stdout.strip()
     assert Path(path) == build.library(found.abi)
     shown = stretto("env", "--mpi", found.mpiexec)
     script = f"{shown.stdout}\necho $LD_PRELOAD; ls / >/dev/null"

@@ -37,11 +37,11 @@ def test_each_command_has_a_page_with_its_options(command_tree: Any, prefix: Pat
     commands = list(manual.commands(command_tree))
     assert len(commands) > 40
     for path, command in commands:
-        text = plain(prefix / f"share/man/man1/{'-'.join(path)}.1")
+        text = plain(prefix / f"share/man/man1/{manual.name_of(path)}.1")
         for name in [name for each in command.params if each.param_type_name == "option" for name in each.opts]:
             assert re.search(rf"(^|[ ,/]){re.escape(name)}\b", text, re.MULTILINE), (path, name)
-        for name in getattr(command, "commands", {}):
-            assert f"{'-'.join((*path, name))}(1)" in text
+        for name in (*getattr(command, "commands", {}), *getattr(command, "parts", {})):
+            assert f"{manual.name_of((*path, name))}(1)" in text
     run = plain(prefix / "share/man/man1/stretto-run.1")
     assert "[default: 2; x>=1]" in run and "[b]" not in run
     assert "\nstretto run -n 4 --stats -- python script.py\n" in run
@@ -78,8 +78,9 @@ def complete(shell: str, prefix: Path, *words: str) -> set[str]:
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
 def test_shells_complete(prefix: Path, shell: str) -> None:
-    assert {"run", "rules"} <= complete(shell, prefix, "stretto", "ru") <= {"run", "rules"}
+    assert complete(shell, prefix, "stretto", "ru") == {"run"}
     assert "--method" in complete(shell, prefix, "stretto", "bench", "--m")
+    assert "--scheme" in complete(shell, prefix, "stretto", "bench", "--suite", "kv", "--s")
 
 
 def test_zsh_takes_its_script(prefix: Path) -> None:

@@ -48,8 +48,8 @@ CALL = ("--op", "bcast", "-a", "binomial")
         ("explain", *CALL[:2], "--json", "/nope/x.json"),
         ("tune", "--json", "/nope/x.json"),
         ("verify", "--json", "/nope/x.json"),
-        ("kv", "bench", "--json", "/nope/x.json"),
-        ("kv", "bench", "--plot", "/nope/x.svg"),
+        ("bench", "--suite", "kv", "--json", "/nope/x.json"),
+        ("bench", "--suite", "kv", "--plot", "/nope/x.svg"),
     ],
     ids=" ".join,
 )

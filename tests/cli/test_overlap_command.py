@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stretto overlap bench: its program, its two jobs, its figures, and bad arguments."""
+"""stretto bench --suite overlap: its program, its two jobs, its figures, and bad arguments."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_one_sentence_about_blocks_in_rank_order() -> None:
     ],
 )
 def test_bad_arguments(words: list[str], message: str, inside: Inside) -> None:
-    done = inside("overlap", "bench", *words)
+    done = inside("bench", "--suite", "overlap", *words)
     assert done.returncode == 2 and message in " ".join(done.stderr.split()), done.stderr
 
 

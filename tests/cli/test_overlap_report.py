@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stretto overlap report: figures, sentences, the picture, and bad arguments."""
+"""stretto report --overlap: figures, sentences, the picture, and bad arguments."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_a_call_that_waits_for_its_sources() -> None:
 def test_table_picture_and_json(inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlap_report, "out", Console(width=180))
     picture, file = tmp_path / "sites.png", tmp_path / "sites.json"
-    done = inside("overlap", "report", "--from", SAMPLE, "--plot", picture)
+    done = inside("report", "--overlap", "--from", SAMPLE, "--plot", picture)
     assert done.returncode == 0, done.stderr
     assert "21 ms / 30 ms" in done.stdout and "Alltoall, 3M: hides 18 ms of 21 ms" in done.stdout
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    assert inside("overlap", "report", "--from", SAMPLE, "--json", file).returncode == 0
+    assert inside("report", "--overlap", "--from", SAMPLE, "--json", file).returncode == 0
     assert len(json.loads(file.read_text())["results"]) == 5
 
 
@@ -126,7 +126,7 @@ def test_no_call_that_might_return_early(
 ) -> None:
     file = tmp_path / "stats.json"
     file.write_text(json.dumps(stats_of(*communicators)))
-    done = inside("overlap", "report", "--from", file)
+    done = inside("report", "--overlap", "--from", file)
     assert done.returncode == 2 and message in " ".join(done.stderr.split()), done.stderr
 
 
@@ -141,7 +141,7 @@ def test_no_call_that_might_return_early(
 def test_files_of_something_else(text: str, message: str, inside: Inside, tmp_path: Path) -> None:
     file = tmp_path / "stats.json"
     file.write_text(text)
-    done = inside("overlap", "report", "--from", file)
+    done = inside("report", "--overlap", "--from", file)
     assert done.returncode == 2 and message in done.stderr, done.stderr
 
 
@@ -159,12 +159,12 @@ def test_files_of_something_else(text: str, message: str, inside: Inside, tmp_pa
     ],
 )
 def test_bad_arguments(words: list[Any], status: int, message: str, inside: Inside) -> None:
-    done = inside("overlap", "report", *words)
+    done = inside("report", "--overlap", *words)
     assert done.returncode == status and message in " ".join(done.stderr.split()), done.stderr
 
 
 def test_programs_that_leave_no_statistics(stretto: Inside) -> None:
-    done = stretto("overlap", "report", "-n", "2", "--", "true")
+    done = stretto("report", "--overlap", "-n", "2", "--", "true")
     assert done.returncode == 1 and "true left no statistics" in done.stderr, done.stderr
-    done = stretto("overlap", "report", "-n", "1", "--", "sh", "-c", "exit 7")
+    done = stretto("report", "--overlap", "-n", "1", "--", "sh", "-c", "exit 7")
     assert done.returncode == 7 and "sh ended with status 7: no report" in done.stderr, done.stderr

@@ -68,7 +68,7 @@ def test_claims_of_the_front_page_are_of_the_data() -> None:
         f"{kind['auto_us']:.1f} us in place of {kind['mpi_us'] / 1000:.0f} ms",
         f"{100 * alltoall['overlap_ms'] / alltoall['comm_ms']:.0f}% of its time",
     )
-    page = text("docs/index.md")
+    page = " ".join(text("docs/index.md").split())
     assert [figure for figure in figures if figure not in page] == []
 
 
@@ -76,8 +76,8 @@ def test_each_row_of_results_has_its_commands(command_tree: Any) -> None:
     """The table of the README, and the commands that measure it again. All their options are known."""
     table = text("README.md").partition("## Results")[2].partition("\n## ")[0]
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")][1:]
-    commands = dict(re.findall(r"^\| ([^|]+) \| (`stretto [^|]*) \|$", text("docs/figures.md"), re.MULTILINE))
-    assert rows and rows == list(commands)
+    commands = dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| (`stretto [^|]*) \|$", text("docs/figures.md"), re.MULTILINE))
+    assert rows and set(rows) <= set(commands)
     for line in re.findall(r"`stretto ([^`]*)`", " ".join(commands.values())):
         command, words = command_tree, line.split()
         while hasattr(command, "commands"):

@@ -58,7 +58,7 @@ def test_the_command_runs_wherever_it_is(prefix: Path, tmp_path: Path) -> None:
     shutil.copytree(prefix, tmp_path / "moved", symlinks=True)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/stretto").symlink_to(tmp_path / "moved/bin/stretto")
-    printed = run(tmp_path / "bin/stretto", "lib", "--mpi", "mpich")
+    printed = run(tmp_path / "bin/stretto", "env", "--library", "--mpi", "mpich")
     assert Path(printed.strip()) == (tmp_path / "moved/lib64/x/stretto/native/libstretto-mpich.so").resolve()
 
 

@@ -60,7 +60,13 @@ def test_sources_are_in_the_repository(built: Path) -> None:
 
 def test_the_command_line_is_complete(built: Path) -> None:
     html = (built / "reference/commands/index.html").read_text()
-    for name in ("stretto run", "stretto cluster up", "stretto overlap report", "stretto kit make"):
+    for name in (
+        "stretto run",
+        "stretto cluster up",
+        "stretto report --overlap",
+        "stretto bench --suite kind",
+        "stretto kit make",
+    ):
         assert f">{name}" in html
     assert "--only, --part" in html and "[b]" not in html
 

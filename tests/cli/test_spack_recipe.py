@@ -40,4 +40,4 @@ def test_the_recipe_installs_and_passes_its_test(tmp_path: Path, monkeypatch: py
     environment: dict[str, str] = {}
     package.setup_run_environment(SimpleNamespace(set=environment.__setitem__))
     stretto = spack_stand_in.Executable(Path(environment["STRETTO_ROOT"], "bin/stretto"))
-    assert "libstretto-mpich.so" in stretto("lib", "--mpi", "mpich", output=str)
+    assert "libstretto-mpich.so" in stretto("env", "--library", "--mpi", "mpich", output=str)

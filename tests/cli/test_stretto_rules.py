@@ -34,20 +34,20 @@ allgather nodes=3- bytes=9K-: mpi
     ],
 )
 def test_a_mistake_is_said_with_its_place(stretto: Tool, tmp_path: Path, text: str, says: str) -> None:
-    """`rules check` and `explain --rules` say the same."""
+    """`model rules --check` and `explain --rules` say the same."""
     file = tmp_path / "rules"
     file.write_text(text)
-    for line in (["rules", "check", file], ["explain", "--op", "bcast", "--rules", file]):
+    for line in (["model", "rules", "--check", file], ["explain", "--op", "bcast", "--rules", file]):
         done = stretto(*line)
         assert done.returncode == 2 and f"{file}:{says}" in " ".join(done.stderr.split()), done.stderr
 
 
 def test_a_good_file_is_counted(stretto: Tool, tmp_path: Path) -> None:
     (tmp_path / "rules").write_text(RULES)
-    done = stretto("rules", "check", tmp_path / "rules")
+    done = stretto("model", "rules", "--check", tmp_path / "rules")
     assert done.returncode == 0 and done.stdout.strip().endswith("rules: 5 rules"), done.stdout + done.stderr
     (tmp_path / "none").write_text("# nothing\n")
-    assert stretto("rules", "check", tmp_path / "none").stdout.strip().endswith("none: 0 rules")
+    assert stretto("model", "rules", "--check", tmp_path / "none").stdout.strip().endswith("none: 0 rules")
 
 
 @pytest.mark.parametrize(

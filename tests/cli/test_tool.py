@@ -20,6 +20,7 @@ from typing import Any
 import harness
 import pytest
 from stretto.commands import test
+from stretto.core import parts
 from stretto.diagnosis import machine, mpis, verdict
 from stretto.mpi import finding
 from stretto.native import build, cpp_tests, programs
@@ -28,11 +29,37 @@ Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "env", "lib", "info", "doctor", "demo", "bench", "test", "verify", "model", "explain", "tune"]
+    "command", ["run", "env", "info", "doctor", "demo", "bench", "test", "verify", "model", "explain", "tune"]
 )
 def test_every_command_explains_itself(inside: Tool, command: str) -> None:
     done = inside(command, "--help")
     assert done.returncode == 0 and "Usage: stretto " + command in done.stdout and len(done.stdout.splitlines()) > 5
+
+
+@pytest.mark.parametrize("old", parts.OLD_SPELLINGS, ids=" ".join)
+def test_an_old_spelling_says_the_new_one_and_works(inside: Tool, command_tree: Any, old: tuple[str, ...]) -> None:
+    new = parts.OLD_SPELLINGS[old]
+    done = inside(*old, "--help") if new[-7:] != "--check" else inside(*old, "/nonexistent")
+    assert f"stretto: `stretto {' '.join(old)}` is now `stretto {new}`" in done.stderr.splitlines()
+    if new.endswith("--check"):
+        assert "cannot read /nonexistent" in done.stderr
+    else:
+        assert (
+            done.returncode == 0 and f"Usage: stretto {new.split(' --library')[0].split(' --pmix')[0]}" in done.stdout
+        )
+    assert old[0] not in command_tree.commands
+
+
+@pytest.mark.parametrize("line", [("--suite=kind",), ("-n", "4", "--suite", "kind"), ("--suite", "kind")])
+def test_a_suite_has_options_of_its_own(inside: Tool, line: tuple[str, ...]) -> None:
+    assert "Usage: stretto bench --suite kind" in inside("bench", *line, "--help").stdout
+    done = inside("bench", *line, "--method", "imb")
+    assert done.returncode == 2 and "No such option: --method" in done.stderr
+
+
+def test_words_of_a_program_choose_no_part() -> None:
+    words = ["-n", "2", "--", "./app", "--overlap", "--suite=kind"]
+    assert parts.split_value(words, "--suite") == words and parts.before_program(words) == ["-n", "2"]
 
 
 def test_unknown_command_is_an_error(inside: Tool) -> None:

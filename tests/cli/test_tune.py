@@ -286,17 +286,9 @@ def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
     first, second = plain[0], next(c for c in plain if c["algorithm"] != plain[0]["algorithm"])
 
     def row(c: dict[str, Any], time: float) -> dict[str, Any]:
-        return {
-            "op": "allgather",
-            "ranks": 6,
-            "bytes": 1024,
-            "algorithm": c["algorithm"],
-            "k": c["k"],
-            "segments": c["segments"],
-            "time": time,
-            "spread": 1.0,
-            "predicted": round(c["time"], 1),
-        }
+        candidate = {key: c[key] for key in ("algorithm", "k", "segments")}
+        call = {"op": "allgather", "ranks": 6, "bytes": 1024}
+        return {**call, **candidate, "time": time, "spread": 1.0, "predicted": round(c["time"], 1)}
 
     profile.measured += [
         row(first, 50000.0),
@@ -322,23 +314,8 @@ def test_explain_shows_what_was_measured(stretto: Tool, tmp_path: Path) -> None:
         and by_name[second["name"]]["expected"] < by_name[first["name"]]["expected"]
     )
     rules = tmp_path / "rules"
-    assert (
-        stretto(
-            "model",
-            "rules",
-            "--to",
-            rules,
-            "--op",
-            "allgather",
-            "-n",
-            "6",
-            "--bytes",
-            "1024",
-            "--profile",
-            tmp_path / "p.toml",
-        ).returncode
-        == 0
-    )
+    asked = ["--op", "allgather", "-n", "6", "--bytes", "1024", "--profile", tmp_path / "p.toml"]
+    assert stretto("model", "rules", "--to", rules, *asked).returncode == 0
 
     order = forced(rules.read_text(), "allgather", 6, 1024)
     assert order and order.algorithm != first["algorithm"]

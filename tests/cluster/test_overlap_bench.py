@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""overlap bench: it measures between hosts what hides behind the computation after a call."""
+"""bench --suite overlap: it measures between hosts what hides behind the computation after a call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def test_measures_between_hosts(mpi, make_cluster, tool, tmp_path):
     file = tmp_path / "overlap.json"
     call = ["--name", cluster.plan.name, "--mpi", mpi.mpiexec, "--op", "alltoall,bcast", "--sizes", str(BYTES)]
     tool(
-        *("overlap", "bench", *call, "--map", "cyclic", "--regimes", "bc", "--repeat", "2", "--json", file), timeout=200
+        *("bench", "--suite", "overlap", *call, "--map", "cyclic", "--regimes", "bc", "--repeat", "2", "--json", file),
+        timeout=200,
     )
     doc = json.loads(file.read_text())
     assert doc["schema"] == "stretto.overlap.bench/1" and doc["compute"] == "sleep"

@@ -114,7 +114,7 @@ def test_a_report_of_a_program(mpi, two_hosts, tool, tmp_path):
     cluster, file, picture = two_hosts(1), tmp_path / "report.json", tmp_path / "report.png"
     line = [programs.compiled(mpi, "fft3d"), "--size", "32x48x48", "--repeat", "2"]
     options = ["--name", cluster.plan.name, "--mpi", mpi.mpiexec, "-s", "overlap=65536", "--plot", picture]
-    tool("overlap", "report", *options, "--json", file, "--", *line, timeout=60)
+    tool("report", "--overlap", *options, "--json", file, "--", *line, timeout=60)
     (site,) = json.loads(file.read_text())["results"]
     assert (site["op"], site["ranks"], site["calls"]) == ("Alltoall", 2, 4) and 0 < site["early_of_all"] <= 8
     assert site["late_ms"] > 0 and site["hidden_ms"] <= site["late_ms_maximum"] and picture.stat().st_size > 1000

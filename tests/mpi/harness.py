@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import pytest
 from stretto.mpi import Mpi
@@ -215,6 +216,24 @@ def _scratch_root() -> str:
     return "/tmp"
 
 
+def _of_ranks(mpi: Mpi, preload: Preload, env: Mapping[str, str]) -> dict[str, str]:
+    library = preload_path(mpi, preload)
+    # Stretto serves every call from the first one on. An empty value restores the default.
+    served = {"STRETTO_AGREE": "first", "LD_PRELOAD": library} if library else {}
+    return served | dict(env)
+
+
+def _prepare(more: Callable[[], None] | None) -> None:
+    _no_core_dumps()
+    if more:
+        more()
+
+
+def _whole_text(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read().decode(errors="replace")
+
+
 def run_job(
     mpi: Mpi,
     np: int,
@@ -237,21 +256,11 @@ def run_job(
     when it says yes.
     """
     token = uuid.uuid4().hex
-    to_ranks = dict(env or {})
-    library = preload_path(mpi, preload)
-    if library:
-        # Stretto serves every call from the first one on. An empty value restores the default.
-        to_ranks = {"STRETTO_AGREE": "first", "LD_PRELOAD": library} | to_ranks
     scratch = Path(tempfile.mkdtemp(prefix="mpitest-", dir=_scratch_root()))
     # Each job measures for itself, without what others have kept.
     launcher = clean_environment() | mpi.environment() | {TOKEN: token, "TMPDIR": str(scratch)}
     launcher["XDG_CACHE_HOME"] = "/dev/null"
-    line = [*prefix, *mpi.command(np, [str(a) for a in argv], to_ranks, extra)]
-
-    def prepare() -> None:
-        _no_core_dumps()
-        if preexec:
-            preexec()
+    line = [*prefix, *mpi.command(np, [str(a) for a in argv], _of_ranks(mpi, preload, env or {}), extra)]
 
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
@@ -263,7 +272,7 @@ def run_job(
             env=launcher,
             cwd=cwd or scratch,
             start_new_session=True,
-            preexec_fn=prepare,
+            preexec_fn=lambda: _prepare(preexec),
         )
         try:
             if until is not None:
@@ -275,10 +284,7 @@ def run_job(
             end_processes(token)
             raise
         seconds = time.monotonic() - start
-        texts = []
-        for stream in (out, err):
-            stream.seek(0)
-            texts.append(stream.read().decode(errors="replace"))
+        texts = [_whole_text(stream) for stream in (out, err)]
     left = sorted(str(p.relative_to(scratch)) for p in scratch.rglob("*") if "stretto" in p.name.lower())
     shutil.rmtree(scratch, ignore_errors=True)
     job = Job([str(a) for a in line], process.returncode, texts[0], texts[1], seconds, left)

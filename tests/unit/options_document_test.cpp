@@ -3,12 +3,16 @@
 // STRETTO_TEST_UPDATE=1 writes it anew.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/collective.hpp"
 #include "base/options.hpp"
 
 using namespace stretto;
@@ -42,12 +46,34 @@ Ranks may differ in every option. Where all ranks must use the same value, they 
 | `STRETTO_FRAGMENT_BYTES`, `STRETTO_SLOT_BYTES` | rank 0's fragments, the shortest slot |
 | `STRETTO_CHECK` | the highest |
 | `STRETTO_REPRODUCIBLE` | rank if one rank says so, else mpi if one rank says so |
+)--";
 
+constexpr const char* kColumns = R"--(
 | variable | in `stretto.toml` | default | allowed | |
 |---|---|---|---|---|
 )--";
 
+// The groups of the page. What none of the first two names is for experts.
+struct Group {
+  const char* title;
+  const char* about;
+  std::vector<std::string_view> names;
+};
+
+const Group kGroups[] = {
+    {"Everyday",
+     "What a user may want to change.",
+     {"STRETTO", "STRETTO_<OP>", "STRETTO_OVERLAP", "STRETTO_NONBLOCKING", "STRETTO_KIND", "STRETTO_REPRODUCIBLE",
+      "STRETTO_RULES", "STRETTO_CONFIG"}},
+    {"Diagnosis",
+     "What says more about a run.",
+     {"STRETTO_EXPLAIN", "STRETTO_LOG", "STRETTO_STATS", "STRETTO_WATCHDOG", "STRETTO_TIMEOUT", "STRETTO_CHECK"}},
+    {"Expert", "What Stretto chooses well by itself, as a rule.", {}},
+};
+
 constexpr const char* kTail = R"--(
+## The file
+
 `stretto.toml` is the flat part of TOML: strings in one line, decimal integers, `true` and `false`,
 comments; no tables.
 
@@ -60,18 +86,59 @@ bcast = "mpi"   # leave MPI_Bcast to the MPI
 ```
 )--";
 
-std::string document() {
-  std::string text = kHead;
+struct Row {
+  std::string name, text;
+};
+
+std::string code(const char* text) { return *text ? "`" + std::string(text) + "`" : "–"; }
+
+// The options of all collectives have one row: they differ in their names alone.
+bool is_of_a_collective(const std::string& key) {
+  return std::any_of(std::begin(kCollectiveNames), std::end(kCollectiveNames),
+                     [&](const char* each) { return key == each; });
+}
+
+std::vector<Row> rows() {
+  std::vector<Row> found;
   options_describe(
       Options(),
       [](void* context, const OptionDescription& row) {
-        std::string key = *row.key ? "`" + std::string(row.key) + "`" : "–";
-        std::string fallback = *row.default_value ? "`" + std::string(row.default_value) + "`" : "–";
-        *static_cast<std::string*>(context) += "| `" + std::string(row.name) + "` | " + key + " | " + fallback + " | " +
-                                               row.allowed + " | " + row.help + " |\n";
+        auto& all = *static_cast<std::vector<Row>*>(context);
+        const bool op = is_of_a_collective(row.key);
+        if (op && all.back().name == "STRETTO_<OP>") return;
+        const std::string name = op ? "STRETTO_<OP>" : row.name;
+        const std::string key = op ? "`<op>`" : code(row.key);
+        const std::string help = (op ? "of a collective, as `STRETTO_BCAST`: " : "") + std::string(row.help);
+        all.push_back({name, "| `" + name + "` | " + key + " | " + code(row.default_value) + " | " + row.allowed +
+                                 " | " + help + " |\n"});
       },
-      &text);
+      &found);
+  return found;
+}
+
+int group_of(const std::string& name) {
+  for (int i = 0; i < 2; ++i)
+    for (const std::string_view each : kGroups[i].names)
+      if (each == name) return i;
+  return 2;
+}
+
+std::string document() {
+  std::string text = kHead;
+  const std::vector<Row> all = rows();
+  for (int i = 0; i < 3; ++i) {
+    text += "\n## " + std::string(kGroups[i].title) + "\n\n" + kGroups[i].about + "\n" + kColumns;
+    for (const Row& row : all)
+      if (group_of(row.name) == i) text += row.text;
+  }
   return text + kTail;
+}
+
+TEST(OptionsDocument, GroupsNameWhatThereIs) {
+  const std::vector<Row> all = rows();
+  for (const Group& group : kGroups)
+    for (const std::string_view name : group.names)
+      EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Row& row) { return row.name == name; })) << name;
 }
 
 TEST(OptionsDocument, IsUpToDate) {

@@ -129,16 +129,17 @@ int slurm_spank_local_user_init(spank_t spank, int count, char** words) {
   char** argv = NULL;
   char library[kWordBytes], statistics[kWordBytes];
   if (spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc < 1) return ESPANK_SUCCESS;
-  char** const line = calloc((size_t)argc + 4, sizeof *line);
+  char** const line = calloc((size_t)argc + 5, sizeof *line);
   if (line == NULL) return ESPANK_SUCCESS;
   line[0] = command;
-  line[1] = "lib";
-  line[2] = "--";
-  memcpy(line + 3, argv, (size_t)argc * sizeof *argv);
+  line[1] = "env";
+  line[2] = "--library";
+  line[3] = "--";
+  memcpy(line + 4, argv, (size_t)argc * sizeof *argv);
   const int status = run_command(line, library, sizeof library);
   free(line);
   if (status != 0 || *library != '/') {
-    slurm_error("--stretto: the job runs without Stretto: `%s lib -- %s` names no library", command, argv[0]);
+    slurm_error("--stretto: the job runs without Stretto: `%s env --library -- %s` names no library", command, argv[0]);
     wanted = kNothing;
     return ESPANK_SUCCESS;
   }

@@ -106,53 +106,63 @@ def fetch_mpich(parts: list[Part], found: list[Mpi]) -> Callable[[], Mpi] | None
     return fetched.result
 
 
+Only = Annotated[
+    Optional[list[str]],
+    typer.Option("--only", "--part", metavar="PART", help=f"This part alone: {NAMES}. May be repeated."),
+]
+Np = Annotated[
+    Optional[int],
+    typer.Option(
+        "-n",
+        "--ranks",
+        "--np",
+        min=1,
+        metavar="N",
+        help="Number of ranks on one node. Default: one per usable CPU, 2 to 16.",
+    ),
+]
+Matrix = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--matrix",
+        metavar="FILE.mtx",
+        exists=True,
+        dir_okay=False,
+        help="PageRank of this Matrix Market file instead of a generated graph.",
+    ),
+]
+Vertices = Annotated[
+    Optional[int],
+    typer.Option("--vertices", metavar="N", min=1, help="Size of PageRank's generated graph. Default: 50000."),
+]
+Repetitions = Annotated[
+    int, typer.Option("--repeat", "-r", "--repetitions", min=1, metavar="N", help="Runs of each kind, as time allows.")
+]
+Bench = Annotated[
+    bool, typer.Option("--bench/--no-bench", help="With PageRank: also a short benchmark of single collectives.")
+]
+JsonFile = Annotated[
+    Optional[Path],
+    typer.Option("--json", metavar="FILE", help="Write the measurements as JSON into FILE ([b]-[/]: stdout)."),
+]
+Picture = Annotated[
+    Optional[Path],
+    typer.Option("--plot", "--picture", metavar="FILE", help="Draw it (PNG, SVG, PDF). Default: build/demo.png."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Also with more ranks than this machine can bear.")]
+
+
 def command(
-    only: Annotated[
-        Optional[list[str]],
-        typer.Option("--only", "--part", metavar="PART", help=f"This part alone: {NAMES}. May be repeated."),
-    ] = None,
-    np: Annotated[
-        Optional[int],
-        typer.Option(
-            "-n",
-            "--ranks",
-            "--np",
-            min=1,
-            metavar="N",
-            help="Number of ranks on one node. Default: one per usable CPU, 2 to 16.",
-        ),
-    ] = None,
+    only: Only = None,
+    np: Np = None,
     mpi: MpiName = None,
-    matrix: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--matrix",
-            metavar="FILE.mtx",
-            exists=True,
-            dir_okay=False,
-            help="PageRank of this Matrix Market file instead of a generated graph.",
-        ),
-    ] = None,
-    vertices: Annotated[
-        Optional[int],
-        typer.Option("--vertices", metavar="N", min=1, help="Size of PageRank's generated graph. Default: 50000."),
-    ] = None,
-    repetitions: Annotated[
-        int,
-        typer.Option("--repeat", "-r", "--repetitions", min=1, metavar="N", help="Runs of each kind, as time allows."),
-    ] = 9,
-    bench: Annotated[
-        bool, typer.Option("--bench/--no-bench", help="With PageRank: also a short benchmark of single collectives.")
-    ] = True,
-    json_file: Annotated[
-        Optional[Path],
-        typer.Option("--json", metavar="FILE", help="Write the measurements as JSON into FILE ([b]-[/]: stdout)."),
-    ] = None,
-    picture: Annotated[
-        Optional[Path],
-        typer.Option("--plot", "--picture", metavar="FILE", help="Draw it (PNG, SVG, PDF). Default: build/demo.png."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also with more ranks than this machine can bear.")] = False,
+    matrix: Matrix = None,
+    vertices: Vertices = None,
+    repetitions: Repetitions = 9,
+    bench: Bench = True,
+    json_file: JsonFile = None,
+    picture: Picture = None,
+    force: Force = False,
 ) -> None:
     """Show what Stretto is for, in a minute: programs with and without it, results checked. Where other programs \
 run, it says so in place of how much faster they are.

@@ -121,7 +121,7 @@ def _show(facts: dict[str, Any], everything: bool) -> None:
         table.add_row(
             Text(str(each["path"])), f"{each['bytes'] / 1024:.0f} KiB", each["built"], " ".join(each["needs"])
         )
-    out.print(table if facts["libraries"] else "none built yet: `stretto lib` builds one")
+    out.print(table if facts["libraries"] else "none built yet: `stretto env --library` builds one")
     if facts["probe"]:
         _show_options(facts["probe"]["options"], everything)
         for message in facts["probe"]["option_messages"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""overlap report: what a program gains from calls that return before their data are there."""
+"""report --overlap: what a program gains from calls that return before their data are there."""
 
 from __future__ import annotations
 
@@ -29,50 +29,57 @@ from stretto.native import probe
 from stretto.native.build import library_for
 
 
+Program = Annotated[
+    Optional[list[str]],
+    typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
+]
+Np = Annotated[
+    Optional[int],
+    typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks. Default: 2, or the cluster's."),
+]
+Name = Annotated[
+    Optional[str], typer.Option("--name", metavar="CLUSTER", help="Run on this cluster ([b]stretto cluster up[/]).")
+]
+Where = Annotated[str, typer.Option("--map", metavar="MAP", help="Where ranks go, as of [b]stretto cluster run[/].")]
+MpiOption = Annotated[
+    Optional[str],
+    typer.Option("--mpi", metavar="MPI", help="Which MPI launches it. Default: the program's. " + MPI_HELP),
+]
+Settings = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set", "-s", metavar="NAME=VALUE", help="A Stretto option. Default: [b]overlap=on[/]. May be repeated."
+    ),
+]
+Launcher = Annotated[
+    Optional[list[str]],
+    typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
+]
+Source = Annotated[
+    Optional[Path],
+    typer.Option("--from", metavar="FILE", help="Read this file of STRETTO_STATS=json:FILE, and run nothing."),
+]
+Picture = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw a bar for each site: in the call, hidden, waited; and the same over the run (.png, .svg, .pdf).",
+        callback=output_files.drawable,
+    ),
+]
+
+
 def command(
-    program: Annotated[
-        Optional[list[str]],
-        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
-    ] = None,
-    np: Annotated[
-        Optional[int],
-        typer.Option(
-            "-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks. Default: 2, or the cluster's."
-        ),
-    ] = None,
-    name: Annotated[
-        Optional[str], typer.Option("--name", metavar="CLUSTER", help="Run on this cluster ([b]stretto cluster up[/]).")
-    ] = None,
-    where: Annotated[
-        str, typer.Option("--map", metavar="MAP", help="Where ranks go, as of [b]stretto cluster run[/].")
-    ] = "slot",
-    mpi: Annotated[
-        Optional[str],
-        typer.Option("--mpi", metavar="MPI", help="Which MPI launches it. Default: the program's. " + MPI_HELP),
-    ] = None,
-    settings: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--set", "-s", metavar="NAME=VALUE", help="A Stretto option. Default: [b]overlap=on[/]. May be repeated."
-        ),
-    ] = None,
-    launcher: Annotated[
-        Optional[list[str]],
-        typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
-    ] = None,
-    source: Annotated[
-        Optional[Path],
-        typer.Option("--from", metavar="FILE", help="Read this file of STRETTO_STATS=json:FILE, and run nothing."),
-    ] = None,
-    picture: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw a bar for each site: in the call, hidden, waited; and the same over the run (.png, .svg, .pdf).",
-            callback=output_files.drawable,
-        ),
-    ] = None,
+    program: Program = None,
+    np: Np = None,
+    name: Name = None,
+    where: Where = "slot",
+    mpi: MpiOption = None,
+    settings: Settings = None,
+    launcher: Launcher = None,
+    source: Source = None,
+    picture: Picture = None,
     json_file: ResultsFile = None,
 ) -> None:
     """Run a program, and say of each call site what hides behind the computation after it.
@@ -80,8 +87,8 @@ def command(
     A site is an operation and a length. Its data come until some time after the call. The program waits for pages \
 that it touches before; the rest is hidden.
 
-    [dim]stretto overlap report --name mine -- ./fft3d --size 128[/]
-    [dim]stretto overlap report --from stats.json --plot sites.png[/]
+    [dim]stretto report --overlap --name mine -- ./fft3d --size 128[/]
+    [dim]stretto report --overlap --from stats.json --plot sites.png[/]
     """
     if bool(program) == bool(source):
         fail("either a program or --from FILE is expected" + (", not both" if program else ""))

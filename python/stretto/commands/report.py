@@ -8,11 +8,17 @@ from typing import Annotated, Optional
 
 import typer
 
+from stretto.commands import overlap_report
 from stretto.core import arguments
 from stretto.core.console import fail, out
 from stretto.core.output_files import check_outputs
+from stretto.core.parts import commands_of
 from stretto.report import figures, page, series, series_page
 from stretto.report.verdict import verdict
+
+parts = typer.Typer(rich_markup_mode="rich")
+parts.command("overlap")(overlap_report.command)
+PARTS = {f"--{name}": command for name, command in commands_of(parts).items()}
 
 
 def command(
@@ -41,6 +47,14 @@ Several: runs of a program over time.",
             "-o", "--output", metavar="FILE", help="The report. Default: STATS, ending in .html; of several, runs.html."
         ),
     ] = None,
+    overlap: Annotated[
+        bool,
+        typer.Option(
+            "--overlap",
+            help="Run a program instead, and say of each call site what hides behind the computation after it: "
+            "[b]stretto report --overlap --help[/].",
+        ),
+    ] = False,  # a command of its own stands in for this one: core/parts.py
 ) -> None:
     """Write a report about a run: where its time goes, who waits for whom, and what to do next.
 
@@ -51,6 +65,7 @@ a program and writes one.
 
     [dim]stretto report stats.json --compare off.json -o report.html[/]
     [dim]stretto report monday.json tuesday.json friday.json -o week.html[/]
+    [dim]stretto report --overlap -n 4 -- ./app[/]
     """
     if len(stats) > 1:
         over_time(stats, compare, output or Path("runs.html"))

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -62,70 +62,83 @@ def write_report(path: Path, stats: Path, keep: bool) -> None:
             stats.unlink()
 
 
+Program = Annotated[
+    list[str],
+    typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
+]
+Np = Annotated[int, typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks.")]
+Mpi = Annotated[
+    Optional[str],
+    typer.Option(
+        "--mpi",
+        metavar="MPI",
+        help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
+    ),
+]
+Stats = Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")]
+StatsJson = Annotated[
+    Optional[Path],
+    typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout)."),
+]
+Report = Annotated[
+    Optional[Path], typer.Option("--report", metavar="FILE", help="Write a report about the run: one HTML file.")
+]
+Metrics = Annotated[
+    Optional[Path],
+    typer.Option("--metrics", metavar="FILE", help="While it runs, write Prometheus text into FILE once a second."),
+]
+Check = Annotated[
+    Optional[int],
+    typer.Option(
+        "--check",
+        min=0,
+        max=3,
+        metavar="LEVEL",
+        help="Check level: 3 runs every collective twice, ours and the MPI's, and compares.",
+    ),
+]
+Settings = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help="A Stretto option for this run, e.g. [b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.",
+    ),
+]
+Off = Annotated[
+    bool, typer.Option("--off", help="The same line without Stretto: for comparisons. With statistics, only timed.")
+]
+Launcher = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--launcher",
+        "-L",
+        metavar="WORDS",
+        help="Words for mpiexec itself, e.g. [b]-L '--bind-to core'[/]. May be repeated.",
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help=f"Also more than {arguments.MOST_PER_CPU} ranks for each processor of this machine."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the command line instead of running it.")]
+
+
 def command(
-    program: Annotated[
-        list[str],
-        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
-    ],
-    np: Annotated[int, typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks.")] = 2,
-    mpi: Annotated[
-        Optional[str],
-        typer.Option(
-            "--mpi",
-            metavar="MPI",
-            help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
-        ),
-    ] = None,
-    stats: Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")] = False,
-    stats_json: Annotated[
-        Optional[Path],
-        typer.Option("--json", "--stats-json", metavar="FILE", help="The same as JSON into FILE ([b]-[/]: stdout)."),
-    ] = None,
-    report: Annotated[
-        Optional[Path], typer.Option("--report", metavar="FILE", help="Write a report about the run: one HTML file.")
-    ] = None,
-    metrics: Annotated[
-        Optional[Path],
-        typer.Option("--metrics", metavar="FILE", help="While it runs, write Prometheus text into FILE once a second."),
-    ] = None,
-    check: Annotated[
-        Optional[int],
-        typer.Option(
-            "--check",
-            min=0,
-            max=3,
-            metavar="LEVEL",
-            help="Check level: 3 runs every collective twice, ours and the MPI's, and compares.",
-        ),
-    ] = None,
-    settings: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--set",
-            "-s",
-            metavar="NAME=VALUE",
-            help="A Stretto option for this run, e.g. [b]-s wait=yield[/] or [b]-s bcast=mpi[/]. May be repeated.",
-        ),
-    ] = None,
-    off: Annotated[
-        bool, typer.Option("--off", help="The same line without Stretto: for comparisons. With statistics, only timed.")
-    ] = False,
-    launcher: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--launcher",
-            "-L",
-            metavar="WORDS",
-            help="Words for mpiexec itself, e.g. [b]-L '--bind-to core'[/]. May be repeated.",
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help=f"Also more than {arguments.MOST_PER_CPU} ranks for each processor of this machine."
-        ),
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command line instead of running it.")] = False,
+    program: Program,
+    np: Np = 2,
+    mpi: Mpi = None,
+    stats: Stats = False,
+    stats_json: StatsJson = None,
+    report: Report = None,
+    metrics: Metrics = None,
+    check: Check = None,
+    settings: Settings = None,
+    off: Off = False,
+    launcher: Launcher = None,
+    force: Force = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Run an MPI program with accelerated collectives.
 
@@ -148,20 +161,13 @@ lines of source, if the program has debug information.
     if not spread:
         arguments.check_crowd(np, force)
     chosen = choosing.choose_for(path, program[1:], mpi)
-    wanted = {} if off else probe.checked_settings(settings or [])
     timed = bool(stats or stats_json or report)
     # In the same directory: all hosts of a job see it, as a rule.
     to_file = stats_json if stats_json or not report else report.with_name(f".{report.name}.{os.getpid()}.json")
-    if to_file:
-        wanted["STRETTO_STATS"] = f"json:{'/dev/stdout' if str(to_file) == '-' else to_file.absolute()}"
-    elif stats:
-        wanted["STRETTO_STATS"] = "text"
-    if check is not None:
-        wanted["STRETTO_CHECK"] = str(check)
+    wanted = {} if off else probe.checked_settings(settings or [])
+    wanted |= statistics_of(to_file, stats) | ({} if check is None else {"STRETTO_CHECK": str(check)})
     if off:
-        ignored = {"--check": check is not None, "--set": settings, "--metrics": metrics}
-        if names := [name for name, given in ignored.items() if given]:
-            note(f"{', '.join(names)}: no effect with --off")
+        say_ignored({"--check": check is not None, "--set": settings, "--metrics": metrics})
         wanted = {**LEFT_TO_MPI, "STRETTO_STATS": wanted["STRETTO_STATS"]} if timed else {}
     env = {}
     if timed or not off:
@@ -177,6 +183,32 @@ lines of source, if the program has debug information.
     attends = not off and source_lines.tool() is not None and has_stderr()
     if not attends and not timed:
         os.execve(line[0], line, own)
+    attend(line, own, to_file, report, stats, timed, spread, bool(stats_json))
+
+
+def statistics_of(to_file: Path | None, stats: bool) -> dict[str, str]:
+    """What tells the library where statistics go."""
+    if to_file:
+        return {"STRETTO_STATS": f"json:{'/dev/stdout' if str(to_file) == '-' else to_file.absolute()}"}
+    return {"STRETTO_STATS": "text"} if stats else {}
+
+
+def say_ignored(given: dict[str, Any]) -> None:
+    if names := [name for name, value in given.items() if value]:
+        note(f"{', '.join(names)}: no effect with --off")
+
+
+def attend(
+    line: list[str],
+    own: dict[str, str],
+    to_file: Path | None,
+    report: Path | None,
+    stats: bool,
+    timed: bool,
+    spread: bool,
+    keep: bool,
+) -> None:
+    """Runs the launcher beside this process, which turns addresses into lines and waits for statistics."""
     stream = source_lines.Stream(source_lines.Resolver())
     text = keepers.text_file() if stats and not to_file and not spread else None
 
@@ -188,7 +220,7 @@ lines of source, if the program has debug information.
             keepers.pass_text_on(text)
         ended = keepers.status_of(keepers.cut_short(to_file) if to_file else None, status)
         if report and to_file:
-            write_report(report, to_file, keep=bool(stats_json))
+            write_report(report, to_file, keep=keep)
         return ended
 
     attended.run(line, own | keepers.mark(text), stream.feed, stream.end, finish)

@@ -29,65 +29,74 @@ from stretto.mpi.launching import JobFailed, JobHangs
 from stretto.rules import measurements, stretto_rules
 
 
+Op = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--op",
+        metavar="LIST",
+        help="Only these collectives, with commas. Default: " + ", ".join(tuning.OPS) + ".",
+        show_default=False,
+    ),
+]
+Ranks = Annotated[
+    Optional[str],
+    typer.Option(
+        "--ranks",
+        "-n",
+        metavar="LIST",
+        help="As [b]2[/], [b]2,4[/] or [b]2:8[/]. Default: 2, or as many as the cluster was made for.",
+        show_default=False,
+    ),
+]
+Sizes = Annotated[str, typer.Option("--sizes", "-b", "--bytes", metavar="LIST", help="Bytes, likewise, with K, M, G.")]
+ProfileOption = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--profile",
+        metavar="FILE",
+        help="Parameters of the machine, and where the choices go. Default: this "
+        "machine's own (or the cluster's); made from an example if there is none yet.",
+        show_default=False,
+    ),
+]
+Error = Annotated[
+    Optional[float],
+    typer.Option(
+        "--error",
+        metavar="N",
+        min=0.0,
+        help="What the model may be off by, 0.3 for 30%. Default: what it was off by when measured.",
+        show_default=False,
+    ),
+]
+Most = Annotated[int, typer.Option("--most", metavar="N", min=2, help="Candidates measured of one call.")]
+Repeat = Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")]
+Again = Annotated[bool, typer.Option("--again", help="Forget what was measured before.")]
+Judge = Annotated[
+    bool,
+    typer.Option(
+        "--judge",
+        help="Measure everything once more that has been measured here, change nothing, and say what the "
+        "choices take "
+        "by these new times.",
+    ),
+]
+
+
 def command(
-    op: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--op",
-            metavar="LIST",
-            help="Only these collectives, with commas. Default: " + ", ".join(tuning.OPS) + ".",
-            show_default=False,
-        ),
-    ] = None,
-    ranks: Annotated[
-        Optional[str],
-        typer.Option(
-            "--ranks",
-            "-n",
-            metavar="LIST",
-            help="As [b]2[/], [b]2,4[/] or [b]2:8[/]. Default: 2, or as many as the cluster was made for.",
-            show_default=False,
-        ),
-    ] = None,
-    sizes: Annotated[
-        str, typer.Option("--sizes", "-b", "--bytes", metavar="LIST", help="Bytes, likewise, with K, M, G.")
-    ] = "8,64,512,4K,32K,256K,1M",
+    op: Op = None,
+    ranks: Ranks = None,
+    sizes: Sizes = "8,64,512,4K,32K,256K,1M",
     mpi: MpiName = None,
     cluster: ClusterName = None,
     rank_map: RankMap = "slot",
-    profile: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--profile",
-            metavar="FILE",
-            help="Parameters of the machine, and where the choices go. Default: this "
-            "machine's own (or the cluster's); made from an example if there is none yet.",
-            show_default=False,
-        ),
-    ] = None,
+    profile: ProfileOption = None,
     levels: Levels = None,
-    error: Annotated[
-        Optional[float],
-        typer.Option(
-            "--error",
-            metavar="N",
-            min=0.0,
-            help="What the model may be off by, 0.3 for 30%. Default: what it was off by when measured.",
-            show_default=False,
-        ),
-    ] = None,
-    most: Annotated[int, typer.Option("--most", metavar="N", min=2, help="Candidates measured of one call.")] = 8,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 20,
-    again: Annotated[bool, typer.Option("--again", help="Forget what was measured before.")] = False,
-    judge: Annotated[
-        bool,
-        typer.Option(
-            "--judge",
-            help="Measure everything once more that has been measured here, change nothing, and say what the "
-            "choices take "
-            "by these new times.",
-        ),
-    ] = False,
+    error: Error = None,
+    most: Most = 8,
+    repeat: Repeat = 20,
+    again: Again = False,
+    judge: Judge = False,
     json_file: JsonFile = None,
 ) -> None:
     """Measure where the model is uncertain, and write the choices into the profile and as rules, \

@@ -113,7 +113,7 @@ def tidy_options(command: Any, context: Any) -> None:
             parameter.metavar = ""
         if parameter.param_type_name == "option":
             hide_old_names(parameter)
-    for each in getattr(command, "commands", {}).values():
+    for each in (*getattr(command, "commands", {}).values(), *getattr(command, "parts", {}).values()):
         tidy_options(each, context)
 
 

@@ -46,7 +46,7 @@ def version_of(library: Path) -> str | None:
 
 def judge(library: Path) -> Verdict:
     if not library.exists():
-        advice = f"The program then runs without Stretto. `stretto lib` prints the path. {ON_EVERY_HOST}"
+        advice = f"The program then runs without Stretto. `stretto env --library` prints the path. {ON_EVERY_HOST}"
         return Verdict(BAD, SUBJECT, f"names {library}, which does not exist", advice)
     if why := refusal(library):
         advice = "The program then runs without Stretto. "

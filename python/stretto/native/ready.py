@@ -56,7 +56,8 @@ def announce(targets: tuple[str, ...]) -> None:
     minutes = max(1, round(BUILD_CPU_S / processors / 60))
     complain(
         f"{job} builds {', '.join(targets) or 'everything'} first, which may take {minutes} min on {processors} "
-        "processors; to avoid that, run the same command, or `stretto lib`, before the job where there is a compiler"
+        "processors; to avoid that, run the same command, or `stretto env --library`, before the job where there "
+        "is a compiler"
     )
 
 
@@ -95,5 +96,6 @@ def _sources() -> Iterator[Path]:
 @functools.cache
 def _say_older(folder: Path) -> None:
     complain(
-        f"what is in {folder} is older than its sources, and is used; `stretto lib` outside of jobs builds it anew"
+        f"what is in {folder} is older than its sources, and is used; `stretto env --library` outside of jobs "
+        "builds it anew"
     )

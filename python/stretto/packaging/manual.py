@@ -27,7 +27,7 @@ def write(prefix: Path, tree: Any) -> None:
     pages = prefix / "share/man/man1"
     pages.mkdir(parents=True, exist_ok=True)
     for path, command in commands(tree):
-        (pages / f"{'-'.join(path)}.1").write_text(page(path, command))
+        (pages / f"{name_of(path)}.1").write_text(page(path, command))
     for shell, place in COMPLETIONS.items():
         (prefix / place).parent.mkdir(parents=True, exist_ok=True)
         (prefix / place).write_text(completion_script(shell))
@@ -38,11 +38,19 @@ def completion_script(shell: str) -> str:
 
 
 def commands(command: Any, path: tuple[str, ...] = ("stretto",)) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Each command that help shows, with its words; a group before its own commands."""
+    """Each command that help shows, with its words; a group before its own commands, a command before
+    its parts."""
     yield path, command
+    for typed, each in getattr(command, "parts", {}).items():
+        yield (*path, typed), each
     for name, each in sorted(getattr(command, "commands", {}).items()):
         if not each.hidden:
             yield from commands(each, (*path, name))
+
+
+def name_of(path: tuple[str, ...]) -> str:
+    """Of a page: `stretto bench --suite kind` has stretto-bench-kind(1)."""
+    return "-".join(words.split()[-1].lstrip("-") for words in path)
 
 
 def page(path: tuple[str, ...], command: Any) -> str:
@@ -50,9 +58,9 @@ def page(path: tuple[str, ...], command: Any) -> str:
     context = command.make_context("stretto", [], resilient_parsing=True)
     texts = [text for text in re.split(r"\n\s*\n", command.help or "") if text.strip()]
     lines = [
-        f'.TH "{"-".join(path).upper()}" "1" "" "stretto {__version__}" "Stretto"',
+        f'.TH "{name_of(path).upper()}" "1" "" "stretto {__version__}" "Stretto"',
         ".SH NAME",
-        f"{'-'.join(path)} \\- {first_sentence(texts[0] if texts else '')}",
+        f"{name_of(path)} \\- {first_sentence(texts[0] if texts else '')}",
         ".SH SYNOPSIS",
         f"\\fB{' '.join(path)}\\fR {usage(command)}",
         ".SH DESCRIPTION",
@@ -61,12 +69,13 @@ def page(path: tuple[str, ...], command: Any) -> str:
     lines += section("ARGUMENTS", [argument(each) for each in _parameters(command, "argument")])
     lines += section("OPTIONS", [option(each, context) for each in _parameters(command, "option")])
     below = [(n, c) for n, c in sorted(getattr(command, "commands", {}).items()) if not c.hidden]
+    below += getattr(command, "parts", {}).items()
     lines += section(
         "COMMANDS",
-        [(f"\\fB{'-'.join((*path, name))}\\fR(1)", first_sentence((each.help or "").strip())) for name, each in below],
+        [(f"\\fB{name_of((*path, name))}\\fR(1)", first_sentence((each.help or "").strip())) for name, each in below],
     )
     if len(path) > 1:
-        lines += [".SH SEE ALSO", f"\\fB{'-'.join(path[:-1])}\\fR(1)"]
+        lines += [".SH SEE ALSO", f"\\fB{name_of(path[:-1])}\\fR(1)"]
     return "\n".join(lines) + "\n"
 
 

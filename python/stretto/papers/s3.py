@@ -76,7 +76,8 @@ def panels(mode: str, rows: Rows) -> list[Panel]:
 
 def here(site: Site) -> str:
     numbers = readers_of(site.cores)
-    text = f"1 to {numbers[-1]} readers on {site.cores} cores; stretto kv bench, means of {REPETITIONS} repetitions"
+    means = f"stretto bench --suite kv, means of {REPETITIONS} repetitions"
+    text = f"1 to {numbers[-1]} readers on {site.cores} cores; {means}"
     if numbers[-1] + 1 <= site.cores:
         return text
     return text + (

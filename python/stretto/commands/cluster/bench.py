@@ -27,60 +27,68 @@ from stretto.native import probe
 from stretto.native.build import library_for
 
 
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")]
+Op = Annotated[str, typer.Option("--op", metavar="LIST", help="Operations, with commas, as of [b]stretto bench[/].")]
+Sizes = Annotated[
+    str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")
+]
+Maps = Annotated[
+    str, typer.Option("--map", metavar="LIST", help="slot, node, or files, as of [b]stretto cluster run[/].")
+]
+Peers = Annotated[
+    Optional[str], typer.Option("--peers", metavar="LIST", help="Of Open MPI: tuned, han. Default: both.")
+]
+Mpi = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)]
+MethodOption = Annotated[Method, typer.Option("--method", help="As of [b]stretto bench[/].")]
+RootShift = Annotated[
+    int,
+    typer.Option("--root-shift", metavar="0|1", min=0, max=1, help="1: another root at each call. 0: always rank 0."),
+]
+Budget = Annotated[
+    float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one contender at one size.")
+]
+Repeat = Annotated[
+    int,
+    typer.Option(
+        "--repeat",
+        metavar="N",
+        min=0,
+        max=4096,
+        help="Calls in each of the five rounds; 0: as many as --budget allows.",
+    ),
+]
+Runs = Annotated[
+    int, typer.Option("--runs", metavar="N", min=1, help="Repeat everything; figures are medians over the runs.")
+]
+Settings = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set", "-s", metavar="NAME=VALUE", help="A Stretto option, e.g. [b]-s bcast=schedule[/]. May be repeated."
+    ),
+]
+Off = Annotated[
+    bool, typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise.")
+]
+JsonFile = Annotated[
+    Optional[Path], typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table.")
+]
+
+
 def command(
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")] = "default",
-    op: Annotated[
-        str, typer.Option("--op", metavar="LIST", help="Operations, with commas, as of [b]stretto bench[/].")
-    ] = "bcast,reduce,allreduce",
-    sizes: Annotated[
-        str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")
-    ] = "4:4M",
-    maps: Annotated[
-        str, typer.Option("--map", metavar="LIST", help="slot, node, or files, as of [b]stretto cluster run[/].")
-    ] = "slot,node",
-    peers: Annotated[
-        Optional[str], typer.Option("--peers", metavar="LIST", help="Of Open MPI: tuned, han. Default: both.")
-    ] = None,
-    mpi: Annotated[
-        Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)
-    ] = None,
-    method: Annotated[Method, typer.Option("--method", help="As of [b]stretto bench[/].")] = Method.imb,
-    root_shift: Annotated[
-        int,
-        typer.Option(
-            "--root-shift", metavar="0|1", min=0, max=1, help="1: another root at each call. 0: always rank 0."
-        ),
-    ] = 1,
-    budget: Annotated[
-        float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one contender at one size.")
-    ] = 0.2,
-    repeat: Annotated[
-        int,
-        typer.Option(
-            "--repeat",
-            metavar="N",
-            min=0,
-            max=4096,
-            help="Calls in each of the five rounds; 0: as many as --budget allows.",
-        ),
-    ] = 0,
-    runs: Annotated[
-        int, typer.Option("--runs", metavar="N", min=1, help="Repeat everything; figures are medians over the runs.")
-    ] = 1,
-    settings: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--set", "-s", metavar="NAME=VALUE", help="A Stretto option, e.g. [b]-s bcast=schedule[/]. May be repeated."
-        ),
-    ] = None,
-    off: Annotated[
-        bool,
-        typer.Option("--off", help="Without the library: the MPI against itself, which shows this machine's noise."),
-    ] = False,
-    json_file: Annotated[
-        Optional[Path],
-        typer.Option("--json", metavar="FILE", help="Results as JSON into FILE (- for stdout), no table."),
-    ] = None,
+    name: Name = "default",
+    op: Op = "bcast,reduce,allreduce",
+    sizes: Sizes = "4:4M",
+    maps: Maps = "slot,node",
+    peers: Peers = None,
+    mpi: Mpi = None,
+    method: MethodOption = Method.imb,
+    root_shift: RootShift = 1,
+    budget: Budget = 0.2,
+    repeat: Repeat = 0,
+    runs: Runs = 1,
+    settings: Settings = None,
+    off: Off = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Measure our collectives between hosts against the MPI's own, and against what the slowest link needs."""
     least, most = checked(parse_sizes, sizes, "--sizes")

@@ -24,52 +24,60 @@ from stretto.native import probe
 from stretto.native.build import library_for
 
 
+Program = Annotated[
+    list[str],
+    typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
+]
+Np = Annotated[
+    Optional[int],
+    typer.Option(
+        "-n",
+        "--ranks",
+        "--np",
+        min=1,
+        metavar="N",
+        help="Number of ranks. Default: as many as the cluster was made for.",
+    ),
+]
+Where = Annotated[
+    str,
+    typer.Option(
+        "--map",
+        metavar="MAP",
+        help="Where ranks go: [b]slot[/] fills host after host, [b]node[/] deals "
+        "them out, or a file with a host's name per line.",
+    ),
+]
+Mpi = Annotated[
+    Optional[str],
+    typer.Option(
+        "--mpi",
+        metavar="MPI",
+        help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
+    ),
+]
+Preload = Annotated[bool, typer.Option("--with/--without", help="With Stretto in front of the program, or without.")]
+Settings = Annotated[
+    Optional[list[str]],
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run. May be repeated."),
+]
+Launcher = Annotated[
+    Optional[list[str]],
+    typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
+]
+Links = Annotated[bool, typer.Option("--links", help="Print at the end what crossed every link.")]
+
+
 def command(
-    program: Annotated[
-        list[str],
-        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
-    ],
+    program: Program,
     name: NAME = "default",
-    np: Annotated[
-        Optional[int],
-        typer.Option(
-            "-n",
-            "--ranks",
-            "--np",
-            min=1,
-            metavar="N",
-            help="Number of ranks. Default: as many as the cluster was made for.",
-        ),
-    ] = None,
-    where: Annotated[
-        str,
-        typer.Option(
-            "--map",
-            metavar="MAP",
-            help="Where ranks go: [b]slot[/] fills host after host, [b]node[/] deals "
-            "them out, or a file with a host's name per line.",
-        ),
-    ] = "slot",
-    mpi: Annotated[
-        Optional[str],
-        typer.Option(
-            "--mpi",
-            metavar="MPI",
-            help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
-        ),
-    ] = None,
-    preload: Annotated[
-        bool, typer.Option("--with/--without", help="With Stretto in front of the program, or without.")
-    ] = True,
-    settings: Annotated[
-        Optional[list[str]],
-        typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run. May be repeated."),
-    ] = None,
-    launcher: Annotated[
-        Optional[list[str]],
-        typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
-    ] = None,
-    links: Annotated[bool, typer.Option("--links", help="Print at the end what crossed every link.")] = False,
+    np: Np = None,
+    where: Where = "slot",
+    mpi: Mpi = None,
+    preload: Preload = True,
+    settings: Settings = None,
+    launcher: Launcher = None,
+    links: Links = False,
     json_file: JSON = None,
 ) -> None:
     """Run an MPI program on a cluster, by the MPI's own launcher. The exit status is the launcher's.

@@ -25,55 +25,57 @@ from stretto.core.reports import write_json
 from stretto.core.units import format_size, parse_sizes
 
 
+Cluster = Annotated[
+    str,
+    typer.Argument(
+        metavar="CLUSTER",
+        help="[b]switches[/]: 64 nodes of 36 ranks, 16 nodes to a leaf switch; [b]wide[/]: 10 nodes "
+        "of 128 ranks; or NODESxRANKS\\[xNODES-PER-LEAF].",
+    ),
+]
+Op = Annotated[
+    str,
+    typer.Option(
+        "--op", metavar="LIST", help="Of bcast, reduce, allreduce, gather, scatter, allgather, alltoall, with commas."
+    ),
+]
+Sizes = Annotated[
+    str,
+    typer.Option("--sizes", metavar="A:B", help="Bytes of the vector, or of a part: the powers of four from A to B."),
+]
+BuiltIn = Annotated[
+    bool, typer.Option("--built-in", help="Only what the library takes without rules, no other candidates.")
+]
+Seconds = Annotated[
+    float,
+    typer.Option(
+        "--patience", metavar="S", min=1, help="Seconds for the simulation of one call; what takes longer is left out."
+    ),
+]
+Kept = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--journal",
+        metavar="FILE",
+        help="Keep every simulated time in FILE as it comes, and simulate only what is "
+        "not in it: an interrupted run goes on.",
+        dir_okay=False,
+    ),
+]
+JsonFile = Annotated[
+    Optional[Path],
+    typer.Option("--json", metavar="FILE", help="Write the results as JSON into FILE ([b]-[/]: stdout)."),
+]
+
+
 def command(
-    cluster: Annotated[
-        str,
-        typer.Argument(
-            metavar="CLUSTER",
-            help="[b]switches[/]: 64 nodes of 36 ranks, 16 nodes to a leaf switch; [b]wide[/]: 10 nodes "
-            "of 128 ranks; or NODESxRANKS\\[xNODES-PER-LEAF].",
-        ),
-    ] = "switches",
-    op: Annotated[
-        str,
-        typer.Option(
-            "--op",
-            metavar="LIST",
-            help="Of bcast, reduce, allreduce, gather, scatter, allgather, alltoall, with commas.",
-        ),
-    ] = ",".join(simulated_calls.OPS),
-    sizes: Annotated[
-        str,
-        typer.Option(
-            "--sizes", metavar="A:B", help="Bytes of the vector, or of a part: the powers of four from A to B."
-        ),
-    ] = "4:4M",
-    built_in: Annotated[
-        bool, typer.Option("--built-in", help="Only what the library takes without rules, no other candidates.")
-    ] = False,
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--patience",
-            metavar="S",
-            min=1,
-            help="Seconds for the simulation of one call; what takes longer is left out.",
-        ),
-    ] = 120,
-    kept: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--journal",
-            metavar="FILE",
-            help="Keep every simulated time in FILE as it comes, and simulate only what is "
-            "not in it: an interrupted run goes on.",
-            dir_okay=False,
-        ),
-    ] = None,
-    json_file: Annotated[
-        Optional[Path],
-        typer.Option("--json", metavar="FILE", help="Write the results as JSON into FILE ([b]-[/]: stdout)."),
-    ] = None,
+    cluster: Cluster = "switches",
+    op: Op = ",".join(simulated_calls.OPS),
+    sizes: Sizes = "4:4M",
+    built_in: BuiltIn = False,
+    seconds: Seconds = 120,
+    kept: Kept = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Simulate a large cluster (SimGrid) and compare with what Open MPI and MPICH would choose there."""
     network = network_of(cluster)

@@ -12,55 +12,63 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto.cluster.simulation import Simulation, network_of
-from stretto.cluster.target import choose_target
+from stretto.cluster.simulation import Network, Simulation, network_of
+from stretto.cluster.target import Target, choose_target
 from stretto.commands.model_options import JsonFile, ProfileFile, Sizes, numbers
 from stretto.commands.options import ClusterName, MpiName
 from stretto.core.console import fail, out, working
 from stretto.core.reports import write_json
 from stretto.core.units import format_size, format_time
 from stretto.model import best_k, profile_file
+from stretto.model.profile import Profile
+
+
+Simulated = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--simulate",
+        metavar="CLUSTER",
+        help="Simulated clusters (SimGrid), as [b]stretto cluster simulate[/] has "
+        "them: [b]48x1[/], [b]16x8[/]. May be repeated.",
+        show_default=False,
+    ),
+]
+Ks = Annotated[
+    Optional[str],
+    typer.Option(
+        "--k",
+        metavar="LIST",
+        help="Only these, as [b]1:64[/], doubled, or [b]1,2,3[/]. Default: every one.",
+        show_default=False,
+    ),
+]
+Repeat = Annotated[
+    int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each on a cluster of namespaces.")
+]
+Patience = Annotated[
+    float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulations of one length.")
+]
+Overhead = Annotated[
+    float,
+    typer.Option(
+        "--overhead",
+        metavar="US",
+        min=0,
+        help="Simulated: microseconds of a processor for each message, at either end.",
+    ),
+]
 
 
 def command(
-    simulated: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--simulate",
-            metavar="CLUSTER",
-            help="Simulated clusters (SimGrid), as [b]stretto cluster simulate[/] has "
-            "them: [b]48x1[/], [b]16x8[/]. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    simulated: Simulated = None,
     cluster: ClusterName = None,
     mpi: MpiName = None,
     sizes: Sizes = "8,8K,8M",
     profile: ProfileFile = None,
-    ks: Annotated[
-        Optional[str],
-        typer.Option(
-            "--k",
-            metavar="LIST",
-            help="Only these, as [b]1:64[/], doubled, or [b]1,2,3[/]. Default: every one.",
-            show_default=False,
-        ),
-    ] = None,
-    repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each on a cluster of namespaces.")
-    ] = 40,
-    patience: Annotated[
-        float, typer.Option("--patience", metavar="S", min=1, help="Seconds for the simulations of one length.")
-    ] = 600,
-    overhead: Annotated[
-        float,
-        typer.Option(
-            "--overhead",
-            metavar="US",
-            min=0,
-            help="Simulated: microseconds of a processor for each message, at either end.",
-        ),
-    ] = best_k.OVERHEAD_US,
+    ks: Ks = None,
+    repeat: Repeat = 40,
+    patience: Patience = 600,
+    overhead: Overhead = best_k.OVERHEAD_US,
     json_file: JsonFile = None,
 ) -> None:
     """Execute a Reduce by k chains for every k, and other algorithms: is the model's k the best?"""
@@ -71,53 +79,40 @@ def command(
     networks = [
         replace(network_of(text), overhead_us=overhead, eager_bytes=best_k.EAGER_BYTES) for text in simulated or []
     ]
-    if cluster:
-        profile_file.load(profile, cluster)
-    reports = []
-    for network in networks:
-        with (
-            tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder,
-            working(f"simulating {network.ranks} ranks"),
-        ):
-            simulation = Simulation(network, Path(folder), patience)
-            costs = best_k.simulated_profile(simulation, lengths)
-            rows = best_k.tried(
-                costs, network.ranks, ["--levels", network.levels], lengths, wanted, best_k.by_simulation(simulation)
-            )
-        reports.append(
-            {
-                "network": asdict(network),
-                "ranks": network.ranks,
-                "title": f"reduce, {network.nodes} simulated nodes of {network.per_node} ranks",
-                "rows": rows,
-            }
-        )
-    if cluster:
-        target = choose_target(mpi, cluster)
-        assert target.cluster
-        ranks = target.cluster.plan.ranks
-        with working(f"measuring {target.name}"):
-            rows = best_k.tried(
-                profile_file.load(profile, cluster),
-                ranks,
-                target.placement(ranks),
-                lengths,
-                wanted,
-                best_k.by_cluster(target, ranks, repeat),
-            )
-        reports.append(
-            {
-                "cluster": target.cluster.plan.as_json(),
-                "ranks": ranks,
-                "title": f"reduce, {target.name}, {ranks} ranks",
-                "rows": rows,
-            }
-        )
+    costs = profile_file.load(profile, cluster) if cluster else None
+    reports = [simulated_report(network, patience, lengths, wanted) for network in networks]
+    if costs:
+        reports.append(measured_report(choose_target(mpi, cluster), costs, lengths, wanted, repeat))
     write_json(json_file, "model.best-k", {"reports": reports})
     if json_file and str(json_file) == "-":
         return
     for each in reports:
         show(each["title"], each["rows"])
+
+
+def simulated_report(network: Network, patience: float, lengths: list[int], ks: list[int] | None) -> dict[str, Any]:
+    with (
+        tempfile.TemporaryDirectory(prefix="stretto-simulated-") as folder,
+        working(f"simulating {network.ranks} ranks"),
+    ):
+        simulation = Simulation(network, Path(folder), patience)
+        costs = best_k.simulated_profile(simulation, lengths)
+        levels, by = ["--levels", network.levels], best_k.by_simulation(simulation)
+        rows = best_k.tried(costs, network.ranks, levels, lengths, ks, by)
+    title = f"reduce, {network.nodes} simulated nodes of {network.per_node} ranks"
+    return {"network": asdict(network), "ranks": network.ranks, "title": title, "rows": rows}
+
+
+def measured_report(
+    target: Target, costs: Profile, lengths: list[int], ks: list[int] | None, repeat: int
+) -> dict[str, Any]:
+    assert target.cluster
+    ranks = target.cluster.plan.ranks
+    with working(f"measuring {target.name}"):
+        by = best_k.by_cluster(target, ranks, repeat)
+        rows = best_k.tried(costs, ranks, target.placement(ranks), lengths, ks, by)
+    title = f"reduce, {target.name}, {ranks} ranks"
+    return {"cluster": target.cluster.plan.as_json(), "ranks": ranks, "title": title, "rows": rows}
 
 
 def show(title: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -18,22 +18,25 @@ from stretto.model import plots, timer
 from stretto.model.text import say_profile
 
 
+Plot = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw time against the number of chains.",
+        show_default=False,
+        callback=output_files.drawable,
+    ),
+]
+
+
 def command(
     ranks: Ranks = "100,200,300,400",
     sizes: Sizes = "8",
     profile: ProfileFile = None,
     logp: LogP = None,
     levels: Levels = None,
-    plot: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw time against the number of chains.",
-            show_default=False,
-            callback=output_files.drawable,
-        ),
-    ] = None,
+    plot: Plot = None,
     json_file: JsonFile = None,
 ) -> None:
     """A Reduce by k chains for every k: estimate, timer, the best k and the practical rule's."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto.cluster.target import choose_target, plain_errors
+from stretto.cluster.target import Target, choose_target, plain_errors
 from stretto.commands.model_options import (
     Algorithms,
     JsonFile,
@@ -28,9 +28,24 @@ from stretto.core.console import fail, out, working
 from stretto.core.reports import write_json
 from stretto.core.units import format_size, format_time
 from stretto.model import exercises, profile_file, timer
+from stretto.model.profile import Profile
 from stretto.model.text import say_profile
 from stretto.mpi import usable_cores
 from stretto.rules import stretto_rules
+
+
+Ranks = Annotated[
+    Optional[int],
+    typer.Option(
+        "--ranks",
+        "-n",
+        metavar="N",
+        min=1,
+        help="Ranks. Default: 2, or as many as the cluster was made for.",
+        show_default=False,
+    ),
+]
+Repeat = Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")]
 
 
 def command(
@@ -39,23 +54,13 @@ def command(
     mpi: MpiName = None,
     cluster: ClusterName = None,
     rank_map: RankMap = "slot",
-    ranks: Annotated[
-        Optional[int],
-        typer.Option(
-            "--ranks",
-            "-n",
-            metavar="N",
-            min=1,
-            help="Ranks. Default: 2, or as many as the cluster was made for.",
-            show_default=False,
-        ),
-    ] = None,
+    ranks: Ranks = None,
     sizes: Sizes = "8:1M",
     profile: ProfileFile = None,
     levels: Levels = None,
     k: K = None,
     segments: Segments = 1,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Timed runs of each.")] = 40,
+    repeat: Repeat = 40,
     json_file: JsonFile = None,
 ) -> None:
     """Execute the schedules over the MPI's messages, here or on a cluster, and compare with the prediction."""
@@ -100,8 +105,19 @@ def command(
             **summary,
         },
     )
-    if json_file and str(json_file) == "-":
-        return
+    if json_file is None or str(json_file) != "-":
+        show(op, costs, target, number, points, summary, drift)
+
+
+def show(
+    op: str,
+    costs: Profile,
+    target: Target,
+    number: int,
+    points: list[dict[str, Any]],
+    summary: dict[str, Any],
+    drift: float | None,
+) -> None:
     say_profile(costs)
     out.print(comparison_table(op, points))
     out.print(f"off by {summary['median']:.0%} in the median, {summary['p90']:.0%} at the 90th percentile")

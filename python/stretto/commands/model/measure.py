@@ -22,54 +22,59 @@ from stretto.model import exercises, fit, fit_quality, profile_file
 LEAST_LONGEST, MOST_LONGEST = 4 << 10, 1 << 28  # bytes of the longest message
 
 
+Level = Annotated[
+    Optional[str],
+    typer.Option(
+        "--level",
+        metavar="NAME",
+        help="What lies between the two ranks, as [b]node[/] or [b]top[/]. Default: node; "
+        "on a cluster all levels there are, one after the other.",
+        show_default=False,
+    ),
+]
+Peer = Annotated[
+    int,
+    typer.Option("--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started."),
+]
+Trials = Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")]
+Most = Annotated[
+    Optional[str],
+    typer.Option(
+        "--max",
+        metavar="SIZE",
+        help="Bytes of the longest message, with K, M, G. Default: 4M, on a cluster 512K.",
+        show_default=False,
+    ),
+]
+Update = Annotated[bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")]
+To = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--profile",
+        metavar="FILE",
+        help="The profile to write; this machine's own by default, or the cluster's.",
+        show_default=False,
+        callback=output_files.writable,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Write the profile even if it cannot be right, as one that was measured on a busy machine."
+    ),
+]
+
+
 def command(
     mpi: MpiName = None,
     cluster: ClusterName = None,
-    level: Annotated[
-        Optional[str],
-        typer.Option(
-            "--level",
-            metavar="NAME",
-            help="What lies between the two ranks, as [b]node[/] or [b]top[/]. Default: node; "
-            "on a cluster all levels there are, one after the other.",
-            show_default=False,
-        ),
-    ] = None,
-    peer: Annotated[
-        int,
-        typer.Option(
-            "--peer", metavar="N", min=1, help="The rank that rank 0 measures with; ranks up to it are started."
-        ),
-    ] = 1,
-    trials: Annotated[int, typer.Option("--trials", metavar="N", min=5, help="Trials for each length.")] = 40,
-    most: Annotated[
-        Optional[str],
-        typer.Option(
-            "--max",
-            metavar="SIZE",
-            help="Bytes of the longest message, with K, M, G. Default: 4M, on a cluster 512K.",
-            show_default=False,
-        ),
-    ] = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Keep the other levels of the profile that is there.")
-    ] = False,
-    to: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--profile",
-            metavar="FILE",
-            help="The profile to write; this machine's own by default, or the cluster's.",
-            show_default=False,
-            callback=output_files.writable,
-        ),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Write the profile even if it cannot be right, as one that was measured on a busy machine."
-        ),
-    ] = False,
+    level: Level = None,
+    peer: Peer = 1,
+    trials: Trials = 40,
+    most: Most = None,
+    update: Update = False,
+    to: To = None,
+    force: Force = False,
     json_file: JsonFile = None,
 ) -> None:
     """Measure what messages and work cost here, and write a profile."""

@@ -21,58 +21,65 @@ from stretto.model import node, node_pictures
 FEW = 2  # rows whose heat maps are shown without being asked for
 
 
+Machine = Annotated[
+    Optional[str],
+    typer.Option(
+        "--machine",
+        "-m",
+        metavar="NAME|FILE",
+        help=f"One of {', '.join(f'[b]{name}[/]' for name in machines.names())}, or a file like theirs. "
+        "Default: epyc-2x64.",
+        show_default=False,
+    ),
+]
+Op = Annotated[
+    Optional[list[str]],
+    typer.Option("--op", metavar="NAME", help="Collective; may be repeated. [b]all[/]: every one.", show_default=False),
+]
+Ranks = Annotated[
+    str, typer.Option("--ranks", "-n", metavar="LIST", help="As [b]128[/], [b]16,64[/] or [b]2:128[/], doubled.")
+]
+Way = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--way",
+        metavar="WAY",
+        help="[b]ours[/] is the library, [b]shm:slices[/] an algorithm of it. Others are bare flags: [b]flat[/], "
+        "[b]p2p[/], or groups within groups, as [b]l3+numa+socket[/] (like xhc) or [b]4+socket[/]. "
+        "May be repeated.",
+        show_default=False,
+    ),
+]
+By = Annotated[
+    str, typer.Option("--map", metavar="DOMAIN", help="Ranks go to cores in turn, or are dealt to l3, numa, socket.")
+]
+Heat = Annotated[bool, typer.Option("--heat", help="A heat map of each row's lines between L3 domains.")]
+Plot = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--plot",
+        "--picture",
+        metavar="FILE",
+        help="Draw the lines between L3 domains (PNG, SVG or PDF).",
+        show_default=False,
+        callback=output_files.drawable,
+    ),
+]
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Measure this machine's own lines and calls, beside the model's.")
+]
+
+
 def command(
-    machine: Annotated[
-        Optional[str],
-        typer.Option(
-            "--machine",
-            "-m",
-            metavar="NAME|FILE",
-            help=f"One of {', '.join(f'[b]{name}[/]' for name in machines.names())}, or a file like theirs. "
-            "Default: epyc-2x64.",
-            show_default=False,
-        ),
-    ] = None,
-    op: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--op", metavar="NAME", help="Collective; may be repeated. [b]all[/]: every one.", show_default=False
-        ),
-    ] = None,
-    ranks: Annotated[
-        str, typer.Option("--ranks", "-n", metavar="LIST", help="As [b]128[/], [b]16,64[/] or [b]2:128[/], doubled.")
-    ] = "128",
+    machine: Machine = None,
+    op: Op = None,
+    ranks: Ranks = "128",
     sizes: Sizes = "8",
-    way: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--way",
-            metavar="WAY",
-            help="[b]ours[/] is the library, [b]shm:slices[/] an algorithm of it. Others are bare flags: [b]flat[/], "
-            "[b]p2p[/], or groups within groups, as [b]l3+numa+socket[/] (like xhc) or [b]4+socket[/]. "
-            "May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    by: Annotated[
-        str,
-        typer.Option("--map", metavar="DOMAIN", help="Ranks go to cores in turn, or are dealt to l3, numa, socket."),
-    ] = "core",
-    heat: Annotated[bool, typer.Option("--heat", help="A heat map of each row's lines between L3 domains.")] = False,
-    plot: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--plot",
-            "--picture",
-            metavar="FILE",
-            help="Draw the lines between L3 domains (PNG, SVG or PDF).",
-            show_default=False,
-            callback=output_files.drawable,
-        ),
-    ] = None,
-    calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure this machine's own lines and calls, beside the model's.")
-    ] = False,
+    way: Way = None,
+    by: By = "core",
+    heat: Heat = False,
+    plot: Plot = None,
+    calibrate: Calibrate = False,
     json_file: JsonFile = None,
 ) -> None:
     """The cache lines that a collective of this library moves on a machine of many cores: how many,

@@ -73,10 +73,9 @@ def since(now: Row, before: Row) -> Row:
 
 def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[int, int], frame: Row) -> Row:
     """The row of a rank."""
-    call = process["call"]
+    call, running = process["call"], process["state"] == "running"
     moved = since(process["collectives"], before["collectives"])
     calls, recent = sum(paths_of(process["collectives"]).values()), sum(paths_of(moved).values())
-    running = process["state"] == "running"
     inside = bool(running and call and call["open"])
 
     def rate(n):
@@ -106,13 +105,7 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
         "rank": process["rank"],
         "pid": process["pid"],
         "state": process["state"],
-        "doing": call["collective"]
-        if inside
-        else OUTSIDE
-        if running and call
-        else "unknown"
-        if running
-        else process["state"],
+        "doing": call["collective"] if inside else doing_outside(process),
         "by": call["by"] if inside else None,
         "since_s": call["since_s"] if running and call else None,
         "since_is_exact": bool(call and call["seen"]),
@@ -132,6 +125,12 @@ def row_of(process: Row, before: Row, samples: Row, seconds: float, ranks: dict[
         "collectives": process["collectives"],
         "recent": moved,
     }
+
+
+def doing_outside(process: Row) -> str:
+    if process["state"] != "running":
+        return process["state"]
+    return OUTSIDE if process["call"] else "unknown"
 
 
 def snapshot(history: Iterable[Row]) -> Row:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kind: what kind waiting gains, and what it costs."""
+"""bench --suite kind: what kind waiting gains, and what it costs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from stretto.core.reports import write_json
 from stretto.mpi import choosing
 
 
+Np = Annotated[str, typer.Option("-n", "--ranks", "--np", metavar="LIST", help="Number of ranks; several with commas.")]
+Runs = Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Figures are medians over the runs.")]
+Budget = Annotated[float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one pattern in one run.")]
+Most = Annotated[int, typer.Option("--repeat", metavar="N", min=2, help="At most so many steps of a pattern.")]
+
+
 def command(
-    np: Annotated[
-        str, typer.Option("-n", "--ranks", "--np", metavar="LIST", help="Number of ranks; several with commas.")
-    ] = "2,4,8",
-    runs: Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Figures are medians over the runs.")] = 3,
-    budget: Annotated[
-        float, typer.Option("--budget", metavar="S", min=0.001, help="Seconds for one pattern in one run.")
-    ] = 0.5,
-    most: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=2, help="At most so many steps of a pattern.")
-    ] = 1_000_000,
+    np: Np = "2,4,8",
+    runs: Runs = 3,
+    budget: Budget = 0.5,
+    most: Most = 1_000_000,
     mpi: MpiName = None,
     json_file: ResultsFile = None,
 ) -> None:
@@ -34,7 +34,7 @@ def command(
     Jobs without the library, with STRETTO_KIND=off and with STRETTO_KIND=auto take turns. With a processor for each \
 rank, the ratios say what the wrappers cost.
 
-    [dim]stretto kind -n 4,8 --mpi mpich[/]
+    [dim]stretto bench --suite kind -n 4,8 --mpi mpich[/]
     """
     request = kind.Request(tuple(checked(parse_ranks, np)), runs, budget, most)
     chosen = choosing.choose(mpi)

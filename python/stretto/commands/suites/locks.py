@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kv: reader-writer schemes in shared memory, as in paper S3, and the library in front of PMIx."""
+"""bench --suite kv: reader-writer schemes in shared memory, as in paper S3."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ import typer
 from stretto.bench import locks
 from stretto.commands.options import ResultsFile
 from stretto.core import machine, output_files
-from stretto.core.console import err, fail, working
-from stretto.core.paths import preloadable
+from stretto.core.console import err, fail
 from stretto.core.reports import write_json
-from stretto.native import build
-
-app = typer.Typer(help="The node's key-value store and its lock schemes.", no_args_is_help=True)
 
 
 def chosen(text: str, known: Sequence[str], what: str) -> list[str]:
@@ -42,43 +38,45 @@ def check_schemes(schemes: list[str], clients: str, sections: int) -> list[locks
     return report["checks"]
 
 
-@app.command("bench")
-def bench(
-    scheme: Annotated[
-        str,
-        typer.Option(
-            "--scheme",
-            metavar="LIST",
-            help="Schemes, with commas: "
-            + ", ".join(locks.SCHEMES)
-            + "; or all. Also ds21: 2n-mutex as OpenPMIx has it; swap: no lock, but what a queue costs at least.",
-        ),
-    ] = "all",
-    clients: Annotated[
-        str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")
-    ] = "1,2,4,8",
-    mode: Annotated[str, typer.Option("--mode", metavar="LIST", help="read, write, concurrent; or all.")] = "all",
-    repetitions: Annotated[
-        int,
-        typer.Option("--repeat", "--repetitions", metavar="N", min=1, help="Repetitions, the schemes taking turns."),
-    ] = 10,
-    length_ms: Annotated[
-        int,
-        typer.Option(
-            "--length-ms", metavar="MS", min=1, help="Of one repetition of one scheme, reading or writing only."
-        ),
-    ] = 30,
-    sections: Annotated[
-        int,
-        typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none."),
-    ] = 20_000,
+Scheme = Annotated[
+    str,
+    typer.Option(
+        "--scheme",
+        metavar="LIST",
+        help="Schemes, with commas: "
+        + ", ".join(locks.SCHEMES)
+        + "; or all. Also ds21: 2n-mutex as OpenPMIx has it; swap: no lock, but what a queue costs at least.",
+    ),
+]
+Clients = Annotated[str, typer.Option("--clients", metavar="LIST", help="Numbers of readers, with commas.")]
+Mode = Annotated[str, typer.Option("--mode", metavar="LIST", help="read, write, concurrent; or all.")]
+Repetitions = Annotated[
+    int, typer.Option("--repeat", "--repetitions", metavar="N", min=1, help="Repetitions, the schemes taking turns.")
+]
+LengthMs = Annotated[
+    int,
+    typer.Option("--length-ms", metavar="MS", min=1, help="Of one repetition of one scheme, reading or writing only."),
+]
+Sections = Annotated[
+    int, typer.Option("--check-sections", metavar="N", min=0, help="Sections of the correctness run before; 0: none.")
+]
+Plot = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--plot", metavar="FILE", help="Draw the four figures (PNG, SVG, PDF).", callback=output_files.drawable
+    ),
+]
+
+
+def command(
+    scheme: Scheme = "all",
+    clients: Clients = "1,2,4,8",
+    mode: Mode = "all",
+    repetitions: Repetitions = 10,
+    length_ms: LengthMs = 30,
+    sections: Sections = 20_000,
     json_file: ResultsFile = None,
-    plot: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw the four figures (PNG, SVG, PDF).", callback=output_files.drawable
-        ),
-    ] = None,
+    plot: Plot = None,
 ) -> None:
     """Compare reader-writer locks for one writer and many readers in shared memory.
 
@@ -122,17 +120,3 @@ Ratios are to 2n-mutex (OpenPMIx's) in
         locks.show(doc["results"])
     if plot:
         locks.plot_figures(doc, plot)
-
-
-@app.command("lib")
-def lib() -> None:
-    """Print the path of the library that answers PMIx_Get from the node, for LD_PRELOAD."""
-    with working("building the library"):
-        directory = build.ensure_built("release", ["stretto-kv"])
-        plan = directory / "build.ninja"  # what comes prebuilt has none
-        if plan.exists() and "libstretto-pmix.so" in plan.read_text():
-            build.ensure_built("release", ["stretto-pmix"])
-    library = directory / "libstretto-pmix.so"
-    if not library.exists():
-        fail("there is no pmix.h on this machine to build it with: install libpmix-dev")
-    typer.echo(preloadable(library))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""overlap: how much of a collective hides behind the computation that follows it."""
+"""bench --suite overlap: how much of a collective hides behind the computation that follows it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from stretto.bench.overlap_bounds import ORDERS
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.plan import PlanError
 from stretto.cluster.registry import ClusterError
-from stretto.commands import overlap_pages, overlap_report
 from stretto.commands.options import MpiName, ResultsFile, checked
 from stretto.core import machine
 from stretto.core.console import fail, note
@@ -25,8 +24,6 @@ from stretto.mpi.launching import JobFailed, JobHangs
 from stretto.native import probe
 from stretto.native.build import library_for
 
-app = typer.Typer(help="Collectives that return before their data are there.", no_args_is_help=True)
-
 Order = Enum("Order", {name: name for name in ORDERS}, type=str)  # as in bench/overlap.cpp
 EARLY, BLOCKING = {"STRETTO_OVERLAP": "on"}, {"STRETTO_OVERLAP": "off"}
 
@@ -36,50 +33,52 @@ class Compute(str, Enum):
     work = "work"
 
 
-@app.callback()
-def group() -> None:
-    pass
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")]
+Op = Annotated[
+    str, typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(overlap.OPS) + "; or all.")
+]
+Sizes = Annotated[
+    str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")
+]
+Maps = Annotated[
+    str, typer.Option("--map", metavar="LIST", help="block: ranks fill host after host. cyclic: one on each, in turn.")
+]
+OrderOption = Annotated[
+    Order,
+    typer.Option(
+        "--order",
+        help="Which received block is touched first. own: a rank's own, then those of the ranks before it. rank: "
+        "0 to N-1. reverse: N-1 to 0. alike: a part of every block at a time.",
+    ),
+]
+ComputeOption = Annotated[
+    Compute, typer.Option("--compute", help="sleep: computing needs no processor. work: it does.")
+]
+Regimes = Annotated[
+    str, typer.Option("--regimes", metavar="LETTERS", help="Of S5: how much is computed after the call, and on what.")
+]
+Repeat = Annotated[
+    int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Repetitions; figures are medians.")
+]
+Settings = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set", "-s", metavar="NAME=VALUE", help="A Stretto option, for both kinds of jobs. May be repeated."
+    ),
+]
 
 
-@app.command("bench")
-def bench(
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")] = "default",
-    op: Annotated[
-        str,
-        typer.Option("--op", metavar="LIST", help="Operations, with commas: " + ", ".join(overlap.OPS) + "; or all."),
-    ] = "alltoall,alltoallv",
-    sizes: Annotated[
-        str, typer.Option("--sizes", metavar="A:B", help="Bytes of one rank's block: the powers of two from A to B.")
-    ] = "1M",
-    maps: Annotated[
-        str,
-        typer.Option("--map", metavar="LIST", help="block: ranks fill host after host. cyclic: one on each, in turn."),
-    ] = "block,cyclic",
-    order: Annotated[
-        Order,
-        typer.Option(
-            "--order",
-            help="Which received block is touched first. own: a rank's own, then those of the ranks before it. rank: "
-            "0 to N-1. reverse: N-1 to 0. alike: a part of every block at a time.",
-        ),
-    ] = Order.own,
-    compute: Annotated[
-        Compute, typer.Option("--compute", help="sleep: computing needs no processor. work: it does.")
-    ] = Compute.sleep,
-    regimes: Annotated[
-        str,
-        typer.Option("--regimes", metavar="LETTERS", help="Of S5: how much is computed after the call, and on what."),
-    ] = overlap.REGIMES,
-    repeat: Annotated[
-        int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Repetitions; figures are medians.")
-    ] = 5,
+def command(
+    name: Name = "default",
+    op: Op = "alltoall,alltoallv",
+    sizes: Sizes = "1M",
+    maps: Maps = "block,cyclic",
+    order: OrderOption = Order.own,
+    compute: ComputeOption = Compute.sleep,
+    regimes: Regimes = overlap.REGIMES,
+    repeat: Repeat = 5,
     mpi: MpiName = None,
-    settings: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--set", "-s", metavar="NAME=VALUE", help="A Stretto option, for both kinds of jobs. May be repeated."
-        ),
-    ] = None,
+    settings: Settings = None,
     json_file: ResultsFile = None,
 ) -> None:
     """Measure how much of a collective hides behind the computation after it, on a cluster.
@@ -89,7 +88,7 @@ second, which does the same work. Beside what is hidden stand S5's formula (1), 
 the most that this order and map allow.
 
     [dim]stretto cluster up --leaves 1 --hosts 4 --host-rate 200M[/]
-    [dim]stretto overlap bench --op alltoall --map block --order rank[/]
+    [dim]stretto bench --suite overlap --op alltoall --map block --order rank[/]
     """
     least, most = checked(parse_sizes, sizes, "--sizes")
     if least % overlap.WORD:
@@ -125,7 +124,3 @@ the most that this order and map allow.
     write_json(json_file, "overlap.bench", doc)
     if json_file is None:
         overlap.show(doc)
-
-
-app.command("pages")(overlap_pages.command)
-app.command("report")(overlap_report.command)

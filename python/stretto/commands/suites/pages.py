@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""overlap pages: what a loop over a buffer of huge pages loses."""
+"""bench --suite pages: what a loop over a buffer of huge pages loses."""
 
 from __future__ import annotations
 
@@ -22,20 +22,27 @@ from stretto.native import probe
 from stretto.native.build import library_for
 
 
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")]
+Mib = Annotated[int, typer.Option("--mib", metavar="N", min=2, max=1024, help="The buffer, in MiB.")]
+Calls = Annotated[int, typer.Option("--calls", metavar="N", min=1, help="Alltoalls into it.")]
+Repeat = Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Loops; the least time counts.")]
+Beside = Annotated[
+    Optional[Path],
+    typer.Option("--beside", metavar="FILE", help="Another build of the library, to compare with.", exists=True),
+]
+Settings = Annotated[
+    Optional[list[str]], typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option. May be repeated.")
+]
+
+
 def command(
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")] = "default",
-    mib: Annotated[int, typer.Option("--mib", metavar="N", min=2, max=1024, help="The buffer, in MiB.")] = 32,
-    calls: Annotated[int, typer.Option("--calls", metavar="N", min=1, help="Alltoalls into it.")] = 5,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", min=1, help="Loops; the least time counts.")] = 15,
-    beside: Annotated[
-        Optional[Path],
-        typer.Option("--beside", metavar="FILE", help="Another build of the library, to compare with.", exists=True),
-    ] = None,
+    name: Name = "default",
+    mib: Mib = 32,
+    calls: Calls = 5,
+    repeat: Repeat = 15,
+    beside: Beside = None,
     mpi: MpiName = None,
-    settings: Annotated[
-        Optional[list[str]],
-        typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option. May be repeated."),
-    ] = None,
+    settings: Settings = None,
     json_file: ResultsFile = None,
 ) -> None:
     """Measure what a loop over a buffer of huge pages loses when calls into it return early, on a cluster.
@@ -44,7 +51,7 @@ def command(
 data when all of them are there, or at once.
 
     [dim]stretto cluster up --leaves 1 --hosts 2 --host-rate 200M[/]
-    [dim]stretto overlap pages[/]
+    [dim]stretto bench --suite pages[/]
     """
     request = overlap_pages.Request(mib, calls, repeat)
     options = probe.checked_settings(settings or [])
