@@ -41,6 +41,9 @@ FAILS_PLAIN = {
         },
     }
 }
+# What fails with Stretto by design, by setting. `gatherlength` sends more than its root expects. Between
+# nodes Stretto reports that, and then refuses the communicator, whose other messages may be on their way.
+REFUSED = {"all": {"errors/coll": {"gatherlength"}}}
 
 pytestmark = [
     pytest.mark.long,
@@ -118,6 +121,7 @@ def test_mpich_suite(mpi: Mpi, run_mpi: Callable, on_nodes: Callable, programs: 
         return job.returncode == 0 and re.search(r"^ *No Errors", job.stdout, re.MULTILINE) is not None
 
     known = {name for tag, parts in FAILS_PLAIN.items() if mpi.tag.startswith(tag) for name in parts.get(part, ())}
+    known |= REFUSED.get(setting, {}).get(part, set())
     tests = [test for test in cases(programs, part) if test[0].name not in known]
     assert tests
     for test in tests:

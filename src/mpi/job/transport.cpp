@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "mpi/host/entry.hpp"
+#include "mpi/vendor/vendor.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {
@@ -203,13 +204,28 @@ bool MpiTransport::is_last_piece(const Message& message) const {
   return true;
 }
 
+// Ends the requests that are complete. MPICH gives errors of MPI_Testsome to the handler of
+// MPI_COMM_WORLD. MPICH 5 gives those of MPI_Test to the handler of the request's communicator,
+// which is ours, so it is called there, for the requests that are complete.
+bool MpiTransport::end_complete(int& finished) {
+  if (!vendor::looks_at_requests() || !vendor::drive()) {
+    const int active = static_cast<int>(requests_.size());
+    return host().Testsome(active, requests_.data(), &finished, indices_.data(), MPI_STATUSES_IGNORE) == MPI_SUCCESS;
+  }
+  for (MPI_Request& request : requests_) {
+    if (!vendor::is_complete(request)) continue;
+    int done = 0;
+    if (host().Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    finished += done;
+  }
+  return true;
+}
+
 // Tests all requests, which also drives the host, and takes out those that are complete.
 bool MpiTransport::test() {
-  const int active = static_cast<int>(requests_.size());
-  if (active == 0) return true;
+  if (requests_.empty()) return true;
   int finished = 0;
-  if (host().Testsome(active, requests_.data(), &finished, indices_.data(), MPI_STATUSES_IGNORE) != MPI_SUCCESS)
-    return false;
+  if (!end_complete(finished)) return false;
   if (finished <= 0) return true;
   const MPI_Request null = host().constants.request_null;
   for (std::size_t i = 0; i < requests_.size();) {

@@ -51,6 +51,7 @@ class MpiTransport {
   template <class Post>
   bool post(std::uint64_t bytes, std::uint32_t ticket, Post post);
   int poll(std::uint32_t* tickets, int capacity);
+  bool end_complete(int& finished);
   bool test();
   [[nodiscard]] bool is_last_piece(const Message& message) const;
 
