@@ -26,7 +26,7 @@ LITERAL = r'"(?:[^"\\]|\\.)*"'
 CALLS = re.compile(
     r"\b(?:log_line|report\.add)\(\s*(?:[\w. ]+\?\s*)?LogLevel::(?:error|warn)(?:\s*:\s*LogLevel::warn)?,\s*"
     rf"(?P<log>(?:{LITERAL}\s*)+)"
-    rf"|\braise\(call, \w+, (?P<raised>{LITERAL})"
+    rf"|\braise\(call_?, \w+, (?P<raised>{LITERAL})"
     rf"|\bOwnCode g_\w+ = \{{\s*(?P<code>{LITERAL})"
     r'|\breturn (?P<rule>"all ranks must[^"]*")'
 )

@@ -101,7 +101,7 @@ def _is_buffer(parameter: dict) -> bool:
         ),
         (
             "Reduce_scatter_c",
-            [f"touched.sum({buffer}, Array{{recvcounts, true}}, datatype);" for buffer in ("sendbuf", "recvbuf")],
+            [f"touched.sum({buffer}, CountArray{{recvcounts, true}}, datatype);" for buffer in ("sendbuf", "recvbuf")],
         ),
         ("Fetch_and_op", [f"touched.elements({name}_addr, 1, datatype);" for name in ("origin", "result")]),
     ],
