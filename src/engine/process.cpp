@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "engine/policy.hpp"
 #include "observe/process_info.hpp"
@@ -207,21 +206,6 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   return policy;
 }
 
-Process* process_create(const Settings& settings, const HostProgress& progress, const Sources& sources) {
-  auto* process = static_cast<Process*>(std::malloc(sizeof(Process)));
-  if (!process) return nullptr;
-  new (process) Process;
-  process->settings = settings;
-  process->progress = progress;
-  process->sources = sources;
-  process->ranks_on_node = settings.ranks_on_node;
-  // The watchdog reads notes, also of calls that shared memory does not serve. These
-  // need a segment.
-  if (settings.watchdog_seconds != 0) (void)make_segment(*process);
-  process->watchdog.start(*process);
-  return process;
-}
-
 void process_want_lanes_apart(Process& process) { process.lanes.want_apart(); }
 std::uint64_t process_calls_without_lane(const Process& process) { return process.lanes.refused(); }
 
@@ -315,24 +299,6 @@ shm::DeferredNotes* process_deferred(Process& process, const topo::Hosts& hosts)
   const Locked locked(process);
   process.hosts = &hosts;
   return make_segment(process) == Status::ok ? &process.segment.deferred() : nullptr;
-}
-
-void process_destroy(Process* process) {
-  if (!process) return;
-  process->watchdog.stop();
-  while (Comm* comm = process->leaving) {
-    process->leaving = comm->next;
-    destroy(comm);
-  }
-  for (std::size_t i = 0; i < process->attachments.count; ++i) shm::attachment_unmap(&process->attachments.entries[i]);
-  std::free(process->attachments.entries);
-  for (Neighbour& each : process->neighbours) {
-    if (each.seen.base != nullptr) shm::attachment_unmap(&each.seen);
-  }
-  process->segment.retire();
-  process->segment.destroy();
-  process->~Process();
-  std::free(process);
 }
 
 }  // namespace stretto::engine

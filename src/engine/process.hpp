@@ -9,7 +9,6 @@
 #include "coll/shm/selection.hpp"
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
-#include "engine/watchdog.hpp"
 #include "select/shm_rules.hpp"
 #include "shm/journal.hpp"
 #include "shm/lane.hpp"
@@ -18,6 +17,8 @@
 #include "topo/hosts.hpp"
 
 namespace stretto::engine {
+
+class Watchdog;
 
 // Where a rank has the directories of its tiers, and of its two teams by sockets: offsets in its
 // segment. 0: nowhere.
@@ -125,7 +126,7 @@ struct Process {
   SystemFacts facts;
   shm::Journal journal;                 // writes its notes without the lock
   shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment
-  Watchdog watchdog;
+  Watchdog* watchdog = nullptr;         // null: there is none
   Comm* active = nullptr;
   Comm* leaving = nullptr;                 // freed, but peers may still read them, or slots are still on lease
   std::atomic<unsigned> ranks_on_node{0};  // read without the lock

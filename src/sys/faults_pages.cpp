@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Spare memory and guarded buffers (faults.hpp), by userfaultfd.
 #include "sys/faults.hpp"
 
 #include <linux/userfaultfd.h>
