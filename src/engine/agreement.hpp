@@ -143,7 +143,7 @@ class Agreement {
   bool out_of_reach_ = false;  // this member cannot get a peer's memory by mail, or cannot map it
   bool refused_ = false;       // the system refused this member a peer's memory
   int error_ = 0;              // with this error
-  shm::Refusal refusal_;       // of the lowest such rank, by the last exchange
+  shm::MemoryRefusal refusal_;       // of the lowest such rank, by the last exchange
   bool reads_all_ = false;     // this member has read every peer's probe
   bool all_read_all_ = false;  // all members have done so, by the last exchange
   Decline verdict_{};

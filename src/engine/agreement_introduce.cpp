@@ -109,7 +109,8 @@ void Agreement::prepare() {
     comm_->process = &process_;
     comm_->block_offset = mine_.block_offset;
     char* const block = process_.segment.base() + mine_.block_offset;
-    comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, block, &process_.lanes);
+    comm_->team =
+        shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, block, process_.lanes.team_memory());
   }
   if (!comm_ || !comm_->team) mine_.reason = Reason::no_memory;
 }

@@ -62,11 +62,11 @@ void Agreement::settle() {
   comm_->team->settle(all_[0].instance, wait_policy(process_, comm_->crowded), fragments);
   comm_->announced_bytes = mine_.segment_bytes;
   comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, comm_->place_offset, back_ring});
-  comm_->team->far_from(far_from_ns(process_.settings.streaming));
+  comm_->team->queues().far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(
       past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, comm_->crowded));
   if (comm_->collectives == 0) return;
-  comm_->team->set_check(static_cast<shm::CheckLevel>(check));
+  comm_->team->calls().set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;
 }
 
@@ -82,9 +82,9 @@ void Agreement::connect() {
   comm_->next = process_.active;
   process_.active = comm_;
   if (is_listed(*comm_)) list(*comm_);
-  comm_->team->refuse(refusal_);
+  comm_->team->single_copy().note_refusal(refusal_);
   if (!all_read_all_) return;
-  comm_->team->set_single_copy_from(single_copy_from(process_.settings.single_copy, bootstrap_.size, comm_->crowded));
+  comm_->team->single_copy().set_from(single_copy_from(process_.settings.single_copy, bootstrap_.size, comm_->crowded));
 }
 
 }  // namespace stretto::engine

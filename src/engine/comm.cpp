@@ -15,7 +15,7 @@ void comm_free(Comm* comm) {
   if (!comm) return;
   explain_end(*comm);
   Process& process = *comm->process;
-  comm->team->retire();
+  comm->team->calls().retire();
   const Locked locked(process);
   Comm** link = &process.active;
   Comm* before = nullptr;
@@ -30,7 +30,7 @@ void comm_free(Comm* comm) {
 }
 
 void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake) {
-  comm.team->refuse_call(collective, mistake);
+  comm.team->calls().refuse(collective, mistake);
 }
 
 void comm_obey(Comm& comm, select::ShmRules&& rules) { comm.rules = std::move(rules); }
@@ -61,7 +61,7 @@ const char* error_name(int error) {
 }  // namespace
 
 Refused comm_refused(const Comm& comm) {
-  const shm::Refusal& refusal = comm.team->refusal();
+  const shm::MemoryRefusal& refusal = comm.team->single_copy().refusal();
   return {refusal.rank, error_name(refusal.error), refusal.call};
 }
 
@@ -106,11 +106,11 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
   std::uint64_t note = 0;
   if (comm.noted) [[likely]] {
     note = journal.begin(comm.team->generation(), call.tag(), descriptor);
-    comm.team->stand(call.number(), note);
+    comm.team->calls().begin(call.number(), note);
   } else {
     shm::t_call.note = 0;
   }
-  if (comm.team->check() < shm::CheckLevel::strict || shm::CallCheck(call).match_calls()) [[likely]]
+  if (comm.team->calls().check() < shm::CheckLevel::strict || shm::CallCheck(call).match_calls()) [[likely]]
     body(call);
   if (call.status() != Status::ok) [[unlikely]] {
     locate_call(*comm.process);  // while peers that ask still wait for it
@@ -118,7 +118,7 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
   }
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
-    comm.team->stand_down(call.number(), note);
+    comm.team->calls().end(call.number(), note);
   }
   Status status = call.status();
   const bool fine = status == Status::ok && descriptor.good && call.type_mismatch().rank < 0;

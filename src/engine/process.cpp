@@ -133,15 +133,15 @@ Status make_segment(Process& process) {
 
 void list(Comm& comm) {
   shm::Atomic<std::uint64_t>& newest = comm.process->segment.ledger().activity.communicators;
-  comm.team->list_next(newest.load_relaxed());
+  comm.team->calls().list_next(newest.load_relaxed());
   newest.store_release(comm.block_offset + shm::BlockLayout::progress_line());
 }
 
 // An observer that reads the line of the communicator that leaves still finds the next one in it,
 // until its block serves another communicator.
 void unlist(const Comm& comm, const Comm* before) {
-  const std::uint64_t next = comm.team->listed_next();
-  if (before) return before->team->list_next(next);
+  const std::uint64_t next = comm.team->calls().listed_next();
+  if (before) return before->team->calls().list_next(next);
   comm.process->segment.ledger().activity.communicators.store_release(next);
 }
 
@@ -171,8 +171,8 @@ void reap(Process& process) {
   while (*link) {
     Comm* comm = *link;
     if (comm->block_offset != 0 && comm->team->drained()) {
-      process.segment.ledger().departures.add(comm->team->generation(), comm->team->calls());
-      comm->team->leave();
+      process.segment.ledger().departures.add(comm->team->generation(), comm->team->calls().made());
+      comm->team->calls().unlist();
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
       release_lines(process, comm->block_offset, comm->place_offset, comm->team->size());

@@ -12,6 +12,7 @@
 #include "select/shm_rules.hpp"
 #include "shm/journal.hpp"
 #include "shm/lane.hpp"
+#include "shm/message.hpp"
 #include "shm/segment.hpp"
 #include "shm/team.hpp"
 #include "topo/hosts.hpp"
@@ -118,7 +119,7 @@ struct Process {
   shm::Segment segment;
   std::atomic<bool> has_segment{false};  // the segment and all that belongs to it are ready; read without the lock
   std::uint64_t probe = 0;               // the segment's identity, for peers that try to read our memory
-  shm::Lanes lanes;
+  shm::Lanes lanes{shm::kMessageStates};
   sys::SharedCache l3;  // set with the segment, if streaming depends on it
   Attachments attachments;
   Array<Neighbour> neighbours;

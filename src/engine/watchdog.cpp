@@ -28,7 +28,7 @@ using Site = shm::CallSite;
 // After many calls on other communicators, only a member's progress line still says the
 // number of its latest call here. It does not say which collective this was, unless it is
 // the stalled call itself.
-void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
+void keep_standing(Trace& trace, const shm::CallPlace& place, std::uint64_t call) {
   if (!place.known || place.begun <= trace.here.call >> 8) return;
   trace.here = {};
   trace.here.call = place.begun == call >> 8 ? call : place.begun << 8;
@@ -41,7 +41,7 @@ const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
 
 Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::NoteCopy& stalled) {
   Trace trace(notes_of(process, comm, rank), stalled.generation);
-  if (rank != comm.team->rank()) keep_standing(trace, where(*comm.team, rank), stalled.call);
+  if (rank != comm.team->rank()) keep_standing(trace, comm.team->calls().place_of(rank), stalled.call);
   return trace;
 }
 
@@ -74,7 +74,7 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     const DeferredWords waits(shm::Segment::deferred_beside(member.notes()));
     if (waits.text[0] != 0) log_line(LogLevel::warn, "watchdog: rank %d %s", rank, waits.text);
   }
-  const shm::Refused refused = comm.team->refused(rank);
+  const shm::Refused refused = comm.team->calls().refused(rank);
   if (refused.number == (trace.here.call >> 8) + 1) {
     log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank,
              MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
