@@ -136,11 +136,14 @@ consteval auto make_table() {
       row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
           "a file of rules, which `stretto tune` writes. They say what serves a call, by its ranks, nodes and length. "
           "off: no rules. If it is not set: openmpi.rules or mpich.rules in ~/.config/stretto, if that exists");
-  table[at++] =
-      choice(Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
+  OptionRow tcp =
+      choice(Option::tcp, "STRETTO_TCP", "auto|off|always", 0,
              "whether short messages between nodes go by TCP connections of Stretto or by the MPI's messages. auto: by "
              "connections on communicators that are used often, where they are measured to be faster. always: by "
-             "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all");
+             "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all. "
+             "STRETTO_SOCKETS is the same");
+  tcp.former = "STRETTO_SOCKETS";
+  table[at++] = tcp;
   OptionRow overlap = number(
       Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
       "whether collectives between nodes (Bcast, and Gather, Scatter, Allgather and Alltoall with their v forms) may "
@@ -307,8 +310,11 @@ const char* Options::text(Option option) const {
   return place ? place : "";
 }
 
-void option_key(const OptionRow& row, char* text, std::size_t capacity) {
-  const char* from = row.id == Option::stretto ? row.name : row.name + std::strlen("STRETTO_");
+void option_key(const OptionRow& row, char* text, std::size_t capacity) { option_key(row.name, text, capacity); }
+
+void option_key(const char* name, char* text, std::size_t capacity) {
+  constexpr std::size_t kPrefix = sizeof "STRETTO_" - 1;
+  const char* from = std::strlen(name) < kPrefix ? name : name + kPrefix;
   std::size_t at = 0;
   for (; from[at] && at + 1 < capacity; ++at) {
     text[at] = lower(from[at]);

@@ -7,7 +7,7 @@ namespace stretto::engine {
 namespace {
 
 // Whether there are fewer processors than ranks that may run. All members find the same.
-bool is_crowded(const Hello* all, int size) {
+bool is_crowded(const Introduction* all, int size) {
   auto ranks = static_cast<std::uint32_t>(size);
   std::uint32_t cpus = 0;
   for (int r = 0; r < size; ++r) {
@@ -24,7 +24,7 @@ bool is_crowded(const Hello* all, int size) {
 // the agreement, and can read nothing beyond.
 std::uint64_t allocate_ring(void* context, std::size_t bytes) {
   const Comm& comm = *static_cast<Comm*>(context);
-  const Locked locked(*comm.process);
+  const Locked locked(comm.process->lock);
   shm::Segment& segment = comm.process->segment;
   const std::uint64_t offset = segment.block_allocate(bytes);
   if (offset == 0 || offset + bytes <= comm.announced_bytes) return offset;
@@ -34,7 +34,7 @@ std::uint64_t allocate_ring(void* context, std::size_t bytes) {
 
 bool back_ring(void* context, std::uint64_t offset, std::size_t bytes) {
   Process& process = *static_cast<Comm*>(context)->process;
-  const Locked locked(process);
+  const Locked locked(process.lock);
   return process.segment.back(offset, bytes);
 }
 
@@ -71,7 +71,7 @@ void Agreement::settle() {
 }
 
 void Agreement::connect() {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
     shm::Attachment& peer = *process_.attachments.find(all_[r].identity);

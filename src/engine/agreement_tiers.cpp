@@ -51,7 +51,7 @@ shm::Team* Agreement::make_team(int index, const int* ranks, int size, OffsetIn 
   team->settle_tier();
   for (int m = 0; m < size; ++m) {
     if (m == index) continue;
-    Hello& member = all_[ranks[m]];
+    Introduction& member = all_[ranks[m]];
     team->connect_tier(m, process_.attachments.find(member.identity)->base + offset_in(member.blocks));
   }
   std::swap(offset_in(comm_->tiers->blocks), offset_in(mine_.blocks));
@@ -80,7 +80,7 @@ void Agreement::make_sockets(coll_shm::Sockets& sockets) {
 
 void Agreement::make_tiers() {
   find_tiers();
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   if (comm_->tiers != nullptr) {
     make_teams(comm_->tiers->placed, 0);
     make_teams(comm_->tiers->ranked, topo::Tiers::kMost);

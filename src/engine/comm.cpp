@@ -16,7 +16,7 @@ void comm_free(Comm* comm) {
   explain_end(*comm);
   Process& process = *comm->process;
   comm->team->calls().retire();
-  const Locked locked(process);
+  const Locked locked(process.lock);
   Comm** link = &process.active;
   Comm* before = nullptr;
   for (; *link != comm; link = &(*link)->next) {

@@ -266,14 +266,14 @@ void process_note_end(Process& process, std::uint64_t note) {
 }
 
 ProcessAddress process_address(Process& process) {
-  const Locked locked(process);
+  const Locked locked(process.lock);
   if (!has_segment(process)) return {};
   const SystemFacts& facts = system_facts(process);
   return {facts.host, facts.pid_namespace, process.segment.identity(), facts.pid, process.segment.descriptor()};
 }
 
 void process_meet(Process& process, const ProcessAddress& peer) {
-  const Locked locked(process);
+  const Locked locked(process.lock);
   const SystemFacts& facts = system_facts(process);
   const bool is_near = peer.identity != 0 && peer.host == facts.host && peer.pid_namespace == facts.pid_namespace;
   if (is_near && peer.pid != facts.pid) (void)process.neighbours.push({peer, {}, false});
@@ -296,7 +296,7 @@ shm::HostCalls* process_host_calls(Process& process) {
 }
 
 shm::DeferredNotes* process_deferred(Process& process, const topo::Hosts& hosts) {
-  const Locked locked(process);
+  const Locked locked(process.lock);
   process.hosts = &hosts;
   return make_segment(process) == Status::ok ? &process.segment.deferred() : nullptr;
 }

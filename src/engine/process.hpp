@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "base/array.hpp"
+#include "base/locked.hpp"
 #include "coll/shm/selection.hpp"
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
@@ -135,17 +136,6 @@ struct Process {
   unsigned agreements = 0;                 // how many are under way
   std::size_t announced = 0;               // how many bytes of the segment the members of the meetings know
   std::uint64_t instances = 0;             // how many communicators got their generation from this process
-};
-
-class Locked {
- public:
-  explicit Locked(Process& process) : process_(process) { pthread_mutex_lock(&process_.lock); }
-  ~Locked() { pthread_mutex_unlock(&process_.lock); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  Process& process_;
 };
 
 // Visits the segments of the peers that this process can see. The caller holds the lock.

@@ -206,7 +206,7 @@ void Watchdog::explain(const shm::NoteCopy& note, std::uint64_t seconds) {
 }
 
 void Watchdog::look(std::uint64_t now_ns) {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   const shm::Note* const notes = process_.journal.notes();
   bool stuck = false;
   for (unsigned i = 0; notes && i < shm::kNotes; ++i) {

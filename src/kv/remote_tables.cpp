@@ -180,7 +180,7 @@ bool RemoteTables::find(const Name& name, std::uint64_t as_of, Value* value) {
   };
   lock();
   look(table_.view());
-  for (unsigned i = 0; i < node_.seats() && !(found && as_of != kAnyAge); ++i) {
+  for (unsigned i = 0; i < node_.entries() && !(found && as_of != kAnyAge); ++i) {
     const TableView* const view = node_.is_mine(i) ? nullptr : node_.table_of(i);
     if (view) look(*view);
   }
@@ -314,7 +314,7 @@ Outcome RemoteTables::fence(std::uint64_t timeout_ns) {
 }
 
 bool RemoteTables::table_of(std::uint32_t rank, TableView* view) {
-  for (unsigned i = 0; i < node_.seats(); ++i) {
+  for (unsigned i = 0; i < node_.entries(); ++i) {
     if (!node_.was_taken(i) || node_.rank_of(i) != rank) continue;
     const TableView* const other = node_.is_mine(i) ? nullptr : node_.table_of(i);
     if (!other && !node_.is_mine(i)) continue;

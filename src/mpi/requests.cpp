@@ -178,7 +178,7 @@ void nonblocking_finish() {
   pthread_mutex_unlock(&g_lock);
   if (started) {
     pthread_join(g_thread, nullptr);
-    --sys::own_threads;
+    --sys::g_own_threads;
   }
   g_stopping = false;
   persistent_stop();

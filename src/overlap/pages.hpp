@@ -60,7 +60,7 @@ enum class LayoutError : std::uint8_t {
   overlaps,  // two blocks share a byte
 };
 
-class Layout {
+class PageLayout {
  public:
   // Blocks of 2^32 - 1 at most, in any order. `unit` is a power of two, at most 1 GiB.
   LayoutError make(const void* buffer, std::uint64_t bytes, const Block* blocks, std::size_t count, std::uint64_t unit);
@@ -107,7 +107,7 @@ class Arrival {
 
   // False: no memory. Four bytes a unit, of which the system gives what is used: units that no
   // piece cuts in two take none.
-  bool begin(const Layout& layout);
+  bool begin(const PageLayout& layout);
   // A piece of one block is there. Returns the units that are complete by it: each is told once.
   // Each byte comes once.
   UnitRun arrived(std::uint64_t offset, std::uint64_t bytes);

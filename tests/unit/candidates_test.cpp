@@ -70,11 +70,20 @@ TEST(Candidates, AreFoundByTheirKeys) {
   Candidate found;
   for (const char* const none :
        {"", "hierarchy by=", "hierarchy:rails by=chain", "hierarchy:reduce_bcast by=ring", "ring by=ring",
-        "hierarchy by=ring ", "hierarchy:line by=chain", "hierarchy:line_and_back by=ring"}) {
+        "hierarchy by=ring ", "hierarchy:chain by=chain", "hierarchy:chain_and_back by=ring"}) {
     EXPECT_FALSE(select::named_candidate(shape, none, &found)) << none;
   }
-  EXPECT_FALSE(select::named_candidate({Collective::allgather, 12, 100'000}, "hierarchy:line", &found));
-  EXPECT_FALSE(select::named_candidate({Collective::reduce, 12, 100'000}, "hierarchy:line_and_back", &found));
+  EXPECT_FALSE(select::named_candidate({Collective::allgather, 12, 100'000}, "hierarchy:chain", &found));
+  EXPECT_FALSE(select::named_candidate({Collective::reduce, 12, 100'000}, "hierarchy:chain_and_back", &found));
+}
+
+TEST(Candidates, AreFoundByFormerNames) {
+  const Shape shape{Collective::allreduce, 12, 100'000};
+  Candidate found;
+  ASSERT_TRUE(select::named_candidate(shape, "hierarchy:line by=ring", &found));
+  EXPECT_EQ(found.key(), "hierarchy:chain by=ring");
+  ASSERT_TRUE(select::named_candidate(shape, "hierarchy:line_and_back", &found));
+  EXPECT_EQ(found.key(), "hierarchy:chain_and_back");
 }
 
 // Keys are what stands behind the colon in a rule.
@@ -128,10 +137,10 @@ TEST(Candidates, ALineWhereItIsNotTheRanks) {
   EXPECT_TRUE(lines(blocks, {Collective::allreduce, 12, 100'000}).empty());
   EXPECT_FALSE(lines(blocks, {Collective::bcast, 12, 100'000, 5}).empty());
   EXPECT_EQ(lines(in_turn, {Collective::allreduce, 12, 100'000}),
-            (std::set<std::string>{"hierarchy:line", "hierarchy:line by=bine", "hierarchy:line by=circulant",
-                                   "hierarchy:line by=halving_doubling", "hierarchy:line by=recursive_multiplying",
-                                   "hierarchy:line by=ring", "hierarchy:line_and_back",
-                                   "hierarchy:line_and_back by=chain", "hierarchy:line_and_back by=circulant"}));
+            (std::set<std::string>{"hierarchy:chain", "hierarchy:chain by=bine", "hierarchy:chain by=circulant",
+                                   "hierarchy:chain by=halving_doubling", "hierarchy:chain by=recursive_multiplying",
+                                   "hierarchy:chain by=ring", "hierarchy:chain_and_back",
+                                   "hierarchy:chain_and_back by=chain", "hierarchy:chain_and_back by=circulant"}));
   EXPECT_TRUE(lines(in_turn, {Collective::reduce, 12, 100'000, 0, false}).empty());
   EXPECT_TRUE(lines(in_turn, {Collective::gather, 12, 100'000}).empty());
 }

@@ -299,6 +299,22 @@ TEST_F(OptionsTest, UnknownNamesAreWarningsWithTheNearestName) {
   EXPECT_EQ(options.slots(), 0u);
 }
 
+TEST_F(OptionsTest, FormerNamesWorkAndTheNewOneComesFirst) {
+  EXPECT_EQ(load({"STRETTO_SOCKETS=always"}), Status::ok);
+  EXPECT_EQ(options.tcp(), TcpChoice::always);
+  EXPECT_EQ(load({"STRETTO_SOCKETS=always", "STRETTO_TCP=off"}), Status::ok);
+  EXPECT_EQ(options.tcp(), TcpChoice::off);
+  EXPECT_EQ(load({"STRETTO_SOCKETS=often"}), Status::invalid);
+  EXPECT_TRUE(says("E STRETTO_SOCKETS: \"often\" (environment) is not a choice"));
+  file("sockets = \"off\"\n");
+  EXPECT_EQ(load(), Status::ok);
+  EXPECT_EQ(options.tcp(), TcpChoice::off);
+  EXPECT_EQ(load({"STRETTO_TCP=always"}), Status::ok);
+  EXPECT_EQ(options.tcp(), TcpChoice::always);
+  file("sockets = \"off\"\ntcp = \"off\"\n");
+  EXPECT_EQ(load(), Status::invalid) << "one option, named twice";
+}
+
 TEST_F(OptionsTest, NamesOfTheLauncherAreKnown) {
   EXPECT_EQ(load({"STRETTO_MPI_VENVS=/tmp", "STRETTO_FAULT=x:1:EIO", "STRETTO_PYTHON=/usr/bin/python3",
                   "STRETTO_ROOT=/opt/stretto", "STRETTO_TEST_LONG=1"}),

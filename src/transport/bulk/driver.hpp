@@ -215,7 +215,7 @@ class Driver {
   Array<Introduced, PrivateHeap> met_;
   Array<Peer*, PrivateHeap> peers_;         // by rank
   Array<Endpoint, PrivateHeap> endpoints_;  // by rank
-  Incoming incoming_;
+  IncomingConnections incoming_;
   std::uint64_t due_ns_ = 0;  // when handshakes are to move on
   std::uint64_t attended_due_ns_ = ~std::uint64_t{0};
   bool listeners_watched_ = false;

@@ -30,7 +30,7 @@
 
 namespace stretto::overlap {
 
-class Driver {
+class DeferredCalls {
  public:
   struct Settings {
     transport::bulk::Driver::Settings connections;
@@ -45,10 +45,10 @@ class Driver {
     transport::Lost lost;
   };
 
-  Driver() = default;
-  ~Driver() { close(); }
-  Driver(const Driver&) = delete;
-  Driver& operator=(const Driver&) = delete;
+  DeferredCalls() = default;
+  ~DeferredCalls() { close(); }
+  DeferredCalls(const DeferredCalls&) = delete;
+  DeferredCalls& operator=(const DeferredCalls&) = delete;
 
   // Listens, for peers that get `endpoint`, and opens the guard. unavailable: nobody can reach this
   // process. Without a guard all works, but no call returns early: see guard_error().
