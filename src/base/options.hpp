@@ -67,7 +67,6 @@ struct OptionRow {
   Option id;
   OptionKind kind;
   bool environment_only;     // not allowed in stretto.toml
-  bool local;                // says where output goes, not how calls run; not in the digest
   char name[32];             // STRETTO_SLOT_BYTES; slot_bytes in the file
   std::int64_t fallback;     // the default: a number, or the index of a choice
   std::int64_t least, most;  // of integer, word_or_integer and size
@@ -182,9 +181,6 @@ Status options_load(Options& options, OptionsReport& report);
 Status options_load_from(Options& options, OptionsReport& report, const char* const* environment,
                          const char* directory);
 void options_log(const OptionsReport& report);
-
-// Equal for equal settings of how calls run, whatever their origin.
-std::uint64_t options_digest(const Options& options);
 
 // The description of one option, for `stretto info`.
 struct OptionDescription {

@@ -47,7 +47,7 @@ template <class OffsetIn>
 shm::Team* Agreement::make_team(int index, const int* ranks, int size, OffsetIn offset_in) {
   char* const own = process_.segment.base() + offset_in(mine_.blocks);
   shm::Team* const team = comm_->team->create_tier(index, ranks, size, own);
-  if (team == nullptr) std::abort();  // as above
+  if (team == nullptr) std::abort();  // its peers rely on this rank's part
   team->settle_tier();
   for (int m = 0; m < size; ++m) {
     if (m == index) continue;

@@ -38,7 +38,6 @@ const select::ShmRules& comm_rules(const Comm& comm) { return comm.rules; }
 
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
 void comm_set_neighborhood(Comm& comm, const Neighborhood& neighborhood) { comm.neighborhood = &neighborhood; }
-bool comm_is_crowded(const Comm& comm) { return comm.crowded; }
 std::uint64_t comm_generation(const Comm& comm) { return comm.team->generation(); }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
 int comm_size(const Comm& comm) { return comm.team->size(); }
@@ -65,7 +64,7 @@ Refused comm_refused(const Comm& comm) {
   return {refusal.rank, error_name(refusal.error), refusal.call};
 }
 
-coll_shm::Members comm_members(const Comm& comm) {
+coll_shm::TeamTraits comm_members(const Comm& comm) {
   const coll_shm::TierChoice& tiers = comm.tier_choice;
   const int socket_ranks = tiers.sockets == nullptr ? 0 : tiers.sockets->groups.slices();
   return {comm_size(comm), tiers.any(), tiers.span_sockets(), socket_ranks};

@@ -14,9 +14,9 @@ constexpr std::uint64_t stamp_of(std::size_t header, std::size_t entry) {
   return 0x4e6f64652e310000u ^ header << 20 ^ entry;
 }
 
-// The owner of an entry whose member has left. No living process has this identity, so another member
-// may take the entry when there is no fresh one. Until then the entry says which barriers the member
-// has reached.
+// The owner of an entry whose member has left. No living process has this identity, so another
+// member may take the entry when there is no fresh one. Until then the entry says which barriers
+// the member has reached.
 constexpr std::uint64_t kLeft = 1;
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives that return before their data are there: the part that knows no MPI.
 //
-// The driver owns the connections for long messages (transport/bulk), whose thread also serves the
-// guard of buffers (overlap/guard.hpp). run() makes one call. It returns when the call is complete,
-// or early: then pending() says so, and data goes home while the program computes. Who touches a
-// page that is away waits for it, and the thread asks the source for it.
+// This class owns the driver of connections for long messages (transport/bulk). The driver's thread
+// also serves the guard of buffers (overlap/guard.hpp). run() makes one call. It returns when the
+// call is complete, or early: then data goes home while the program computes. A thread that touches
+// a page that is away waits for it, and the driver asks the source for it.
 //
 //   program's thread            driver's thread                 peers
 //   guard the buffer

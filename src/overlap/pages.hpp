@@ -45,7 +45,6 @@ struct BlockPlace {
   UnitRun own;
   std::uint64_t edge_before = 0;  // bytes. All of the block, if it has no unit of its own.
   std::uint64_t edge_behind = 0;
-  [[nodiscard]] bool asked_first() const { return edge_before + edge_behind != 0; }
 };
 
 struct SharedUnit {

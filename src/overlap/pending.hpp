@@ -10,7 +10,8 @@
 //   free      begun     its thread: it posts messages
 //   begun     over      the driver: all messages are done and no page is away
 //   begun     returned  its thread: the call has all sources, and what cannot be guarded is there
-//   returned  over      the driver, as above. A failure ends the job.
+//   returned  over      the driver: all messages are done and no page is away. A failure ends the
+//                       job.
 //   over      free      a thread of the program: it gives the messages back
 //
 // `returned` is a flag beside the count of what is open, because both change at the same time. The

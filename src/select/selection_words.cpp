@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// A selection in the user's words, for STRETTO_EXPLAIN.
 #include <cstdarg>
 #include <cstdio>
 

@@ -49,8 +49,8 @@
 //   ack line  Before a reader reads its first record of a writer, it makes its ack line for that
 //             writer. It stores generation 0, resets the counters, stores the instance of its
 //             block, and then, with release, the line's place in its directory [Members::own_line].
-//             The writer looks there while it knows no line [Members::line_of]. While there is none,
-//             the reader has read nothing.
+//             The writer looks there while it knows no line [Members::line_of]. While there is
+//             none, the reader has read nothing.
 //
 // A peer that finds a place loads it with acquire, and then the generation of the member line. The
 // first word of a block changes when the block is given back, before anything else in it does. So a

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Short messages between plain pieces of memory, without a message object. An Outgoing or Incoming
-// keeps what it needs to stop anywhere and go on later. That costs a short call half of its
-// instructions. A message that goes in one piece needs none of it. The records are the same, so
-// either end may go this way alone.
+// Short messages between plain pieces of memory, without a message object. An object (Outgoing,
+// Incoming) can stop at any byte and go on later. What it keeps for that costs a short call half of
+// its instructions. A message that goes in one piece needs no such state. The records are the same:
+// one end may use these functions while the other end has an object.
 //
-// All functions return false if this way is not open. Nothing has happened then, and the long way
-// takes the message from the start.
+// A function returns false if it cannot move the message. It has then changed nothing, and the
+// caller moves the message by an object.
 #pragma once
 #include "shm/call_check.hpp"
 #include "shm/message.hpp"

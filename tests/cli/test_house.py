@@ -27,6 +27,8 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     texts = {
         "src/base/a.cpp": '#include "mpi/edge.hpp"\n#include <unistd.h>\n// ' + "x" * 100 + "\n" + "\n" * 450,
         "src/base/table.cpp": "// clang-format off\n" + "1, " * 50 + "\n// clang-format on\n// " + "x" * 100,
+        "src/base/dead.hpp": "int dead() { return 0; }  // as above\n",
+        "big.json": "x" * 400_000,
         "python/stretto/one.py": "from stretto import two\n",
         "python/stretto/two.py": "import stretto.one\n",
         "python/stretto/core/low.py": "def high():\n    from stretto.commands import run\n",
@@ -55,4 +57,5 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(house, "files", play)
     faults = house.faults()
     assert faults.keys() == house.CHECKS.keys()
+    assert faults["functions_have_callers"] == {"src/base/dead.hpp": ["nothing calls dead"]}
     assert faults["lines_are_short"]["src/base/table.cpp"] == ["// " + "x" * 100]

@@ -136,7 +136,6 @@ class Driver {
   int attend(int fd, void (*ready)(void* context), void* context);
   // On the thread: it is called at this time, too. Each time replaces the one before; ~0: no time.
   void attend_by(std::uint64_t ns) { attended_due_ns_ = ns; }
-  void attend_no_more(int fd);
   // Ends the thread and closes all connections. Messages that are open end: unavailable. Peers
   // receive all that has been sent.
   void stop();
