@@ -21,7 +21,7 @@ void demands_start(const Options& options) {
   if (options.overlap_bytes() != 0 && !options.overlap_tries()) open |= bit(Option::overlap);
   if (options.nonblocking() == NonblockingChoice::on) open |= bit(Option::nonblocking);
   if (options.get(Option::tiers) > kTiersAuto) open |= bit(Option::tiers);
-  if (options.sockets() == SocketsChoice::always) open |= bit(Option::sockets);
+  if (options.tcp() == TcpChoice::always) open |= bit(Option::tcp);
   g_open.store(open, std::memory_order_relaxed);
 }
 

@@ -20,11 +20,11 @@ constexpr std::uint64_t kLookNs = 1'000'000;
 constexpr std::uint64_t kPassedOnNs = 50'000'000;
 constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
 
-constinit std::atomic<LogLevel> shown{LogLevel::warn};
-constinit std::atomic<int> own_rank{-1};
-constinit std::atomic<std::int64_t> second{-1};  // the second whose lines are counted
-constinit std::atomic<int> lines_in_second{0};
-constinit std::atomic<int> left_out{0};
+constinit std::atomic<LogLevel> g_shown{LogLevel::warn};
+constinit std::atomic<int> g_own_rank{-1};
+constinit std::atomic<std::int64_t> g_second{-1};  // the second whose lines are counted
+constinit std::atomic<int> g_lines_in_second{0};
+constinit std::atomic<int> g_left_out{0};
 
 std::int64_t seconds() {
   timespec now;
@@ -36,9 +36,9 @@ std::int64_t seconds() {
 // harm.
 bool within_limit() {
   const std::int64_t now = seconds();
-  if (second.exchange(now, std::memory_order_relaxed) != now) lines_in_second.store(0, std::memory_order_relaxed);
-  if (lines_in_second.fetch_add(1, std::memory_order_relaxed) < kLogBurst) return true;
-  left_out.fetch_add(1, std::memory_order_relaxed);
+  if (g_second.exchange(now, std::memory_order_relaxed) != now) g_lines_in_second.store(0, std::memory_order_relaxed);
+  if (g_lines_in_second.fetch_add(1, std::memory_order_relaxed) < kLogBurst) return true;
+  g_left_out.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
 
@@ -61,7 +61,7 @@ struct Line {
     va_end(arguments);
   }
   void begin(const char* name) {
-    const int rank = own_rank.load(std::memory_order_relaxed);
+    const int rank = g_own_rank.load(std::memory_order_relaxed);
     add("stretto: ");
     if (rank >= 0) add("rank %d: ", rank);
     add("%s: ", name);
@@ -81,9 +81,9 @@ struct Line {
 
 }  // namespace
 
-void log_set_level(LogLevel level) { shown.store(level, std::memory_order_relaxed); }
-void log_set_rank(int rank) { own_rank.store(rank, std::memory_order_relaxed); }
-bool log_enabled(LogLevel level) { return level <= shown.load(std::memory_order_relaxed); }
+void log_set_level(LogLevel level) { g_shown.store(level, std::memory_order_relaxed); }
+void log_set_rank(int rank) { g_own_rank.store(rank, std::memory_order_relaxed); }
+bool log_enabled(LogLevel level) { return level <= g_shown.load(std::memory_order_relaxed); }
 
 void log_explain(const char* format, ...) {
   const int kept = errno;
@@ -104,7 +104,8 @@ void log_line(LogLevel level, const char* format, ...) {
   Line line;
   line.begin(kNames[static_cast<int>(level)]);
   if (level <= LogLevel::warn) {
-    if (const int missing = left_out.exchange(0, std::memory_order_relaxed)) line.add("(%d lines left out) ", missing);
+    if (const int missing = g_left_out.exchange(0, std::memory_order_relaxed))
+      line.add("(%d lines left out) ", missing);
   }
   va_list arguments;
   va_start(arguments, format);

@@ -201,10 +201,12 @@ const char* find_in(const char* const* environment, const char* name) {
 void read_environment(Options& options, OptionsReport& report, const char* const* environment) {
   for (int i = 0; i < kOptions; ++i) {
     const OptionRow& row = option_row(static_cast<Option>(i));
-    const char* text = find_in(environment, row.name);
+    const char* name = row.name;
+    const char* text = find_in(environment, name);
+    if ((!text || !*text) && row.former != nullptr) text = find_in(environment, name = row.former);
     if (!text || !*text) continue;
     if (const char* wrong = take(options, row, text)) {
-      report.add(LogLevel::error, "%s: \"%.80s\" (environment) is %s; allowed: %s", row.name, text, wrong,
+      report.add(LogLevel::error, "%s: \"%.80s\" (environment) is %s; allowed: %s", name, text, wrong,
                  Allowed(row).text);
     }
     options.origin[i].from = Options::From::environment;  // also of a wrong value: the file must not replace it
@@ -213,8 +215,10 @@ void read_environment(Options& options, OptionsReport& report, const char* const
 
 bool is_option(const char* name, std::size_t length) {
   for (int i = 0; i < kOptions; ++i) {
-    const char* known = option_row(static_cast<Option>(i)).name;
-    if (std::strlen(known) == length && std::memcmp(known, name, length) == 0) return true;
+    const OptionRow& row = option_row(static_cast<Option>(i));
+    for (const char* const known : {&row.name[0], row.former}) {
+      if (known != nullptr && std::strlen(known) == length && std::memcmp(known, name, length) == 0) return true;
+    }
   }
   return false;
 }
@@ -245,12 +249,16 @@ struct FileReader {
   bool seen[kOptions];
 };
 
+bool is_key_of(const char* name, const char* key) {
+  char own[sizeof(OptionRow::name)];
+  if (name != nullptr) option_key(name, own, sizeof own);
+  return name != nullptr && std::strcmp(own, key) == 0;
+}
+
 const OptionRow* row_of_key(const char* key) {
   for (int i = 0; i < kOptions; ++i) {
     const OptionRow& row = option_row(static_cast<Option>(i));
-    char own[sizeof row.name];
-    option_key(row, own, sizeof own);
-    if (!row.environment_only && std::strcmp(own, key) == 0) return &row;
+    if (!row.environment_only && (is_key_of(row.name, key) || is_key_of(row.former, key))) return &row;
   }
   return nullptr;
 }

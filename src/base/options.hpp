@@ -38,7 +38,7 @@ enum class Option : std::uint8_t {
   topology,
   placement,
   rules,
-  sockets,
+  tcp,
   overlap,
   overlap_guard,
   reproducible,
@@ -67,13 +67,13 @@ struct OptionRow {
   Option id;
   OptionKind kind;
   bool environment_only;     // not allowed in stretto.toml
-  bool local;                // says where output goes, not how calls run; not in the digest
   char name[32];             // STRETTO_SLOT_BYTES; slot_bytes in the file
   std::int64_t fallback;     // the default: a number, or the index of a choice
   std::int64_t least, most;  // of integer, word_or_integer and size
   std::int64_t multiple;     // of size
   const char* choices;       // choice, word_or_integer and output: "auto|mpi"; text: what is allowed, in words
   const char* help;
+  const char* former = nullptr;  // an earlier name, which still works; it counts where `name` is not set
 };
 const OptionRow& option_row(Option option);
 
@@ -91,7 +91,7 @@ enum TiersChoice : std::int8_t { kTiersOff = -1, kTiersAuto = 0 };
 // STRETTO_AGREE: when the members of a communicator agree on what serves it. Larger values are a
 // number of calls.
 enum AgreeChoice : std::int8_t { kAgreeFirst = -1, kAgreeAuto = 0 };
-enum class SocketsChoice : std::uint8_t { automatic, off, always };
+enum class TcpChoice : std::uint8_t { automatic, off, always };
 enum class OverlapGuardChoice : std::uint8_t { automatic, user, segv };
 enum class ReproducibleChoice : std::uint8_t { off, mpi, rank };     // the strictest last
 enum class NonblockingChoice : std::uint8_t { off, automatic, on };  // of all ranks the first counts
@@ -126,7 +126,7 @@ struct Options {
   [[nodiscard]] std::size_t segment_bytes() const { return static_cast<std::size_t>(get(Option::segment_bytes)); }
   [[nodiscard]] SingleCopyChoice single_copy() const { return static_cast<SingleCopyChoice>(get(Option::single_copy)); }
   [[nodiscard]] StreamingChoice streaming() const { return static_cast<StreamingChoice>(get(Option::streaming)); }
-  [[nodiscard]] SocketsChoice sockets() const { return static_cast<SocketsChoice>(get(Option::sockets)); }
+  [[nodiscard]] TcpChoice tcp() const { return static_cast<TcpChoice>(get(Option::tcp)); }
   // STRETTO_OVERLAP: from how many bytes of a call on; 0: off.
   [[nodiscard]] std::uint64_t overlap_bytes() const;
   [[nodiscard]] bool overlap_tries() const;  // STRETTO_OVERLAP=auto
@@ -182,9 +182,6 @@ Status options_load_from(Options& options, OptionsReport& report, const char* co
                          const char* directory);
 void options_log(const OptionsReport& report);
 
-// Equal for equal settings of how calls run, whatever their origin.
-std::uint64_t options_digest(const Options& options);
-
 // The description of one option, for `stretto info`.
 struct OptionDescription {
   const char* name;  // STRETTO_SLOT_BYTES
@@ -204,7 +201,9 @@ std::int64_t option_words(const OptionRow& row);
 // value is spelled. Both cut the text to `capacity`.
 void option_allowed(const OptionRow& row, char* text, std::size_t capacity);
 void option_spell(const Options& options, Option option, char* text, std::size_t capacity);
-// The option's name in stretto.toml: STRETTO_SLOTS becomes slots, STRETTO becomes stretto.
+// The option's name in stretto.toml: STRETTO_SLOTS becomes slots, STRETTO becomes stretto. `name`
+// may also be a former one.
 void option_key(const OptionRow& row, char* text, std::size_t capacity);
+void option_key(const char* name, char* text, std::size_t capacity);
 
 }  // namespace stretto

@@ -12,7 +12,6 @@
 #include "base/options.hpp"
 #include "base/tuning.hpp"
 #include "base/units.hpp"
-#include "sys/hash.hpp"
 
 namespace stretto {
 namespace {
@@ -23,7 +22,7 @@ constexpr std::int64_t kGi = kMi * 1024;
 constexpr std::int64_t kOverlapOff = 0, kOverlapOn = 1, kOverlapAuto = 2;  // in the order of the choices
 
 consteval OptionRow row(Option id, OptionKind kind, const char* name, std::int64_t fallback, const char* help) {
-  OptionRow made{id, kind, false, false, {}, fallback, 0, 0, 1, "", help};
+  OptionRow made{id, kind, false, {}, fallback, 0, 0, 1, "", help};
   for (int i = 0; name[i]; ++i) made.name[i] = name[i];
   return made;
 }
@@ -40,11 +39,6 @@ consteval OptionRow number(Option id, OptionKind kind, const char* name, std::in
   made.multiple = multiple;
   return made;
 }
-consteval OptionRow local(OptionRow made) {
-  made.local = true;
-  return made;
-}
-
 consteval OptionRow collective(int op) {
   OptionRow made =
       choice(static_cast<Option>(static_cast<int>(Option::first_collective) + op), "STRETTO_", "auto|mpi|schedule", 0,
@@ -136,11 +130,14 @@ consteval auto make_table() {
       row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
           "a file of rules, which `stretto tune` writes. They say what serves a call, by its ranks, nodes and length. "
           "off: no rules. If it is not set: openmpi.rules or mpich.rules in ~/.config/stretto, if that exists");
-  table[at++] =
-      choice(Option::sockets, "STRETTO_SOCKETS", "auto|off|always", 0,
+  OptionRow tcp =
+      choice(Option::tcp, "STRETTO_TCP", "auto|off|always", 0,
              "whether short messages between nodes go by TCP connections of Stretto or by the MPI's messages. auto: by "
              "connections on communicators that are used often, where they are measured to be faster. always: by "
-             "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all");
+             "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all. "
+             "STRETTO_SOCKETS is the same");
+  tcp.former = "STRETTO_SOCKETS";
+  table[at++] = tcp;
   OptionRow overlap = number(
       Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
       "whether collectives between nodes (Bcast, and Gather, Scatter, Allgather and Alltoall with their v forms) may "
@@ -166,24 +163,21 @@ consteval auto make_table() {
       "whether Stretto serves nonblocking and persistent collectives (MPI_Ibcast, MPI_Bcast_init and the like). auto: "
       "where it was measured to be faster: beside MPICH, on one node, on communicators that make such calls. on: where "
       "it can. off: the MPI serves them. Off on one rank is off on all, else auto on one rank is auto on all");
-  OptionRow stats =
-      local(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
-                "statistics at MPI_Finalize, or of a job that was stopped, on standard error or in a file. "
-                "In the name of FILE %u is the user, %h the host, %d the date, %t the time, %j the "
-                "batch system's job and %s its step, %p the process of rank 0. Its folders are made"));
+  OptionRow stats = row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
+                        "statistics at MPI_Finalize, or of a job that was stopped, on standard error or in a file. "
+                        "In the name of FILE %u is the user, %h the host, %d the date, %t the time, %j the "
+                        "batch system's job and %s its step, %p the process of rank 0. Its folders are made");
   stats.choices = "off|text|json";
   table[at++] = stats;
-  table[at++] = local(row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
-                          "rank 0 of each communicator says what serves it. Between nodes it also says how each "
-                          "collective goes at its first use, and why"));
-  table[at++] =
-      local(choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what Stretto writes to standard error"));
-  table[at++] = local(row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
-                          "on: libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node. off: it "
-                          "passes every call on"));
-  OptionRow config =
-      local(row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
-                "the settings file that Stretto reads in place of stretto.toml in the working directory"));
+  table[at++] = row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
+                    "rank 0 of each communicator says what serves it. Between nodes it also says how each "
+                    "collective goes at its first use, and why");
+  table[at++] = choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what Stretto writes to standard error");
+  table[at++] = row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
+                    "on: libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node. off: it "
+                    "passes every call on");
+  OptionRow config = row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
+                         "the settings file that Stretto reads in place of stretto.toml in the working directory");
   config.environment_only = true;
   table[at++] = config;
   return table;
@@ -307,8 +301,11 @@ const char* Options::text(Option option) const {
   return place ? place : "";
 }
 
-void option_key(const OptionRow& row, char* text, std::size_t capacity) {
-  const char* from = row.id == Option::stretto ? row.name : row.name + std::strlen("STRETTO_");
+void option_key(const OptionRow& row, char* text, std::size_t capacity) { option_key(row.name, text, capacity); }
+
+void option_key(const char* name, char* text, std::size_t capacity) {
+  constexpr std::size_t kPrefix = sizeof "STRETTO_" - 1;
+  const char* from = std::strlen(name) < kPrefix ? name : name + kPrefix;
   std::size_t at = 0;
   for (; from[at] && at + 1 < capacity; ++at) {
     text[at] = lower(from[at]);
@@ -354,18 +351,6 @@ void option_allowed(const OptionRow& row, char* text, std::size_t capacity) {
 
 void option_spell(const Options& options, Option option, char* text, std::size_t capacity) {
   spell(option_row(option), options.get(option), options.text(option), text, capacity);
-}
-
-std::uint64_t options_digest(const Options& options) {
-  std::uint64_t hash = sys::kHashSeed;
-  for (const OptionRow& row : kTable) {
-    if (row.local) continue;
-    const std::int64_t value = options.get(row.id);
-    hash = sys::hash(&value, sizeof value, hash);
-    if (row.environment_only) continue;
-    hash = sys::hash(options.text(row.id), std::strlen(options.text(row.id)), hash);
-  }
-  return hash;
 }
 
 void options_describe(const Options& options, void (*each)(void*, const OptionDescription&), void* context) {

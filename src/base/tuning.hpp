@@ -151,25 +151,25 @@ struct Tuning {
   int schedule_few_ranks = 32;  // the measured rows hold up to here; for more ranks, simulated ones
   // Where an Alltoallv goes by carriers, blocks up to this length do (coll/hierarchy/alltoall.cpp).
   std::uint64_t carried_bytes = 4 << 10;
-  // Between nodes, messages up to `socket_bytes` go by the communicator's own connections
-  // (transport/tcp.hpp). They do so from the communicator's call number `socket_calls` on: opening
+  // Between nodes, messages up to `tcp_bytes` go by the communicator's own connections
+  // (transport/tcp.hpp). They do so from the communicator's call number `tcp_calls` on: opening
   // takes some milliseconds, which short-lived communicators would not regain. Among more than
-  // `socket_ranks` members, only the leaders of nodes connect, if these are not more.
-  std::uint32_t socket_bytes = 16 << 10;
-  std::uint64_t socket_calls = 32;
-  std::uint64_t socket_calls_of_any_kind = 1024;  // later, if no call makes all ranks wait for one another
-  int socket_ranks = 64;
+  // `tcp_ranks` members, only the leaders of nodes connect, if these are not more.
+  std::uint32_t tcp_bytes = 16 << 10;
+  std::uint64_t tcp_calls = 32;
+  std::uint64_t tcp_calls_of_any_kind = 1024;  // later, if no call makes all ranks wait for one another
+  int tcp_ranks = 64;
   // All connections of a communicator have so long to open. They are used if a round trip takes
-  // less than `socket_worth` per cent of the MPI's: the median of `socket_trips`, after
-  // `socket_first_trips` that do not count. The best of `socket_rounds` medians counts.
-  std::uint64_t socket_patience_ns = 1'000'000'000;
-  std::uint64_t socket_worth = 90;
-  int socket_trips = 24, socket_first_trips = 4, socket_rounds = 3;
-  std::uint64_t socket_tail_ns = 10'000'000;  // a connection that closes waits so long for a last byte
-  std::uint32_t socket_messages_per_ack = 4;
-  std::uint32_t socket_segment_bytes = 1400;  // fits an Ethernet frame; a receiver acknowledges more at once
-  std::uint32_t socket_looks_per_round = 4;   // one look in this many asks about all connections
-  std::uint32_t socket_looks_per_poke = 64;   // a look takes 0.3 us
+  // less than `tcp_worth` per cent of the MPI's: the median of `tcp_trips`, after
+  // `tcp_first_trips` that do not count. The best of `tcp_rounds` medians counts.
+  std::uint64_t tcp_patience_ns = 1'000'000'000;
+  std::uint64_t tcp_worth = 90;
+  int tcp_trips = 24, tcp_first_trips = 4, tcp_rounds = 3;
+  std::uint64_t tcp_tail_ns = 10'000'000;  // a connection that closes waits so long for a last byte
+  std::uint32_t tcp_messages_per_ack = 4;
+  std::uint32_t tcp_segment_bytes = 1400;     // fits an Ethernet frame; a receiver acknowledges more at once
+  std::uint32_t tcp_looks_per_round = 4;      // one look in this many asks about all connections
+  std::uint32_t tcp_looks_per_poke = 64;      // a look takes 0.3 us
   std::size_t scratch_kept_bytes = 16 << 20;  // bytes that a communicator keeps between calls
 
   // Waiting (shm/wait.hpp), with a processor for every rank:
@@ -204,10 +204,11 @@ struct Tuning {
   // 4 ranks on 2 processors takes as long with 2 tests as with 40. A message of a rank that runs
   // comes within 20.
   std::uint32_t kind_looks = 20;
-  // Whether the host yields in a function (host_waits.hpp): the calls that are watched, the
-  // switches that settle it, and the processor time between two switches of a host that yields. It
-  // is settled sooner once the thread has kept the processor in so many calls, or for so long, and
-  // others, too.
+  // Whether the host yields in a function (mpi/waits/host_waits.hpp). `kind_watched_*`: which calls are
+  // watched. `kind_switches`: so many switches of the processor decide. `kind_most_held_ns`: a host
+  // that yields keeps the processor no longer between two switches. `kind_held_calls`,
+  // `kind_held_ns`: a thread that has kept the processor in so many calls, or for so long, while
+  // other threads did so too, decides sooner.
   std::uint32_t kind_watched_per_tick = 8, kind_watched_every = 31;
   std::uint64_t kind_switches = 16, kind_most_held_ns = 200'000, kind_held_ns = 4'000'000;
   std::uint32_t kind_held_calls = 4;

@@ -68,8 +68,9 @@ struct Algorithm {
   const char* name;
   Emit emit;
   std::uint8_t needs;
-  int k;        // the parameter's default; 0: it has none; -1: it has a rule of its own
-  bool window;  // heeds Parameters::window
+  int k;                     // the parameter's default; 0: it has none; -1: it has a rule of its own
+  bool window;               // heeds Parameters::window
+  const char* is = nullptr;  // what runs, where the name is another one of that
 
   [[nodiscard]] bool serves(bool is_commutative, bool has_equal_parts) const {
     return (is_commutative || !(needs & commutative)) && (has_equal_parts || !(needs & equal_parts));

@@ -13,7 +13,7 @@ constexpr std::uint8_t kSubtrees = whole_parts | every_length;
 
 // clang-format off
 constexpr Algorithm kManifest[] = {
-    // collective, name, function, needs, k, window
+    // collective, name, function, needs, k, window, is
     {Collective::barrier,   "dissemination",      barrier_dissemination,            nothing,                   2, false},
     {Collective::barrier,   "recursive_doubling", barrier_recursive_doubling,       nothing,                   0, false},
     {Collective::barrier,   "tree",               barrier_tree,                     nothing,                   2, false},
@@ -56,7 +56,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::reduce,    "scatter_gather",     reduce_scatter_gather,            nothing,                   0, false},
     {Collective::reduce,    "circulant",          reduce_circulant,                 commutative,               0, false},
 
-    {Collective::allreduce, "recursive_doubling", allreduce_recursive_doubling,     nothing,                   0, false},
+    {Collective::allreduce, "recursive_doubling", allreduce_recursive_doubling,     nothing,                   0, false, "recursive_multiplying with k = 2"},
     {Collective::allreduce, "recursive_multiplying", allreduce_recursive_multiplying, nothing,                 4, false},
     {Collective::allreduce, "halving_doubling",   allreduce_halving_doubling,       nothing,                   0, false},
     {Collective::allreduce, "ring",               allreduce_ring,                   commutative,               0, false},

@@ -59,7 +59,7 @@ void Agreement::abandon() {
   const std::uint64_t place_offset = comm_ ? comm_->place_offset : 0;
   if (comm_) destroy(comm_);
   comm_ = nullptr;
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   if (process_.agreements == 1) process_.attachments.drop_unused();  // other agreements may need them
   if (mine_.block_offset == 0) return;
   release_lines(process_, mine_.block_offset, place_offset, bootstrap_.size);

@@ -41,7 +41,7 @@ enum class Reason : std::uint32_t {
 const char* words_of(Reason reason);
 
 // What a member tells the others first.
-struct Hello {
+struct Introduction {
   std::uint64_t identity;
   std::uint64_t host;
   std::uint64_t pid_namespace;
@@ -75,11 +75,11 @@ struct Hello {
 class Agreement {
  public:
   Agreement(Process& process, const Bootstrap& bootstrap) : process_(process), bootstrap_(bootstrap) {
-    const Locked locked(process_);
+    const Locked locked(process_.lock);
     ++process_.agreements;
   }
   ~Agreement() {
-    const Locked locked(process_);
+    const Locked locked(process_.lock);
     --process_.agreements;
     std::free(all_);
   }
@@ -134,18 +134,18 @@ class Agreement {
 
   Process& process_;
   const Bootstrap& bootstrap_;
-  Hello mine_{};
-  Hello* all_ = nullptr;
+  Introduction mine_{};
+  Introduction* all_ = nullptr;
   std::uint32_t* words_ = nullptr;  // in the same memory, behind `all_`
   Comm* comm_ = nullptr;
-  int letters_ = 0;            // how many have come, or cannot come
-  bool no_room_ = false;       // the allowed address space has no room for a peer's memory
-  bool out_of_reach_ = false;  // this member cannot get a peer's memory by mail, or cannot map it
-  bool refused_ = false;       // the system refused this member a peer's memory
-  int error_ = 0;              // with this error
-  shm::Refusal refusal_;       // of the lowest such rank, by the last exchange
-  bool reads_all_ = false;     // this member has read every peer's probe
-  bool all_read_all_ = false;  // all members have done so, by the last exchange
+  int letters_ = 0;             // how many have come, or cannot come
+  bool no_room_ = false;        // the allowed address space has no room for a peer's memory
+  bool out_of_reach_ = false;   // this member cannot get a peer's memory by mail, or cannot map it
+  bool refused_ = false;        // the system refused this member a peer's memory
+  int error_ = 0;               // with this error
+  shm::MemoryRefusal refusal_;  // of the lowest such rank, by the last exchange
+  bool reads_all_ = false;      // this member has read every peer's probe
+  bool all_read_all_ = false;   // all members have done so, by the last exchange
   Decline verdict_{};
 };
 

@@ -15,12 +15,12 @@ bool Agreement::attached(int rank) const {
 }
 
 bool Agreement::is_attached(int rank) const {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   return attached(rank);
 }
 
 bool Agreement::complete() const {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (!attached(r)) return false;
   }
@@ -29,7 +29,7 @@ bool Agreement::complete() const {
 
 // Maps the file of `fd` as the segment of `rank`, unless another thread has done so meanwhile.
 bool Agreement::adopt(int rank, int fd) {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   if (attached(rank)) {
     sys::close_descriptor(fd);
     return true;
@@ -43,7 +43,7 @@ bool Agreement::adopt(int rank, int fd) {
 
 // Maps more of a segment whose beginning is mapped already.
 bool Agreement::extend(int rank) {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   const shm::Attachment* const known = process_.attachments.find(all_[rank].identity);
   if (!known) return false;
   shm::Attachment attachment;
@@ -72,7 +72,7 @@ bool Agreement::attach_by_proc() {
 // Whether this process may read the memory of all peers. It tries once per peer, because ptrace
 // scopes, seccomp filters and namespaces each forbid it in their own way.
 bool Agreement::read_everybody() {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
     if (all_[r].pid_namespace != mine_.pid_namespace) return refuse(0);
@@ -117,7 +117,7 @@ bool Agreement::attach() {
 
 // Called when all members have attached all others.
 bool Agreement::meet() {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   // If they differ, another thread has made the segment grow meanwhile.
   if (process_.announced == mine_.segment_bytes) process_.meetings.add(all_[0].instance, bootstrap_.size);
   process_.meetings.was_refused = process_.meetings.was_refused || !reads_all_;

@@ -12,7 +12,7 @@
 namespace stretto::engine {
 namespace {
 
-// What a member says before its Hello, where members may be on several nodes.
+// What a member says before its Introduction, where members may be on several nodes.
 struct Place {
   std::uint64_t host;
   std::uint64_t layout_version;
@@ -20,7 +20,7 @@ struct Place {
 
 // The reason with the numbers of its first occurrence, because a user wants to know how high the
 // limit must be. The text is static, because reasons outlive engine processes.
-const char* limit_reason(const Hello& member) {
+const char* limit_reason(const Introduction& member) {
   static constinit char text[200] = "";
   static constinit std::atomic<int> written{0};  // 1: being written, 2: written
   const auto mib = [](std::uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); };
@@ -40,7 +40,7 @@ const char* limit_reason(const Hello& member) {
 
 bool Agreement::is_on_one_node() {
   const Place mine = [&]() -> Place {
-    const Locked locked(process_);
+    const Locked locked(process_.lock);
     return {system_facts(process_).host, shm::kLayoutVersion};
   }();
   auto* const all = static_cast<Place*>(std::malloc(bootstrap_.size * sizeof(Place)));
@@ -73,7 +73,7 @@ bool Agreement::has_room() {
 
 // Makes our lines ready. They must be so before the exchange, because peers read them after it.
 void Agreement::prepare() {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   reap(process_);
   if (!has_room()) {
     mine_.reason = Reason::address_space;
@@ -109,7 +109,8 @@ void Agreement::prepare() {
     comm_->process = &process_;
     comm_->block_offset = mine_.block_offset;
     char* const block = process_.segment.base() + mine_.block_offset;
-    comm_->team = shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, block, &process_.lanes);
+    comm_->team =
+        shm::Team::create(bootstrap_.rank, bootstrap_.size, mine_.instance, block, process_.lanes.team_memory());
   }
   if (!comm_ || !comm_->team) mine_.reason = Reason::no_memory;
 }
@@ -131,13 +132,13 @@ bool Agreement::reserve_tiers() {
 }
 
 bool Agreement::introduce(std::uint32_t wanted) {
-  all_ = static_cast<Hello*>(std::malloc(bootstrap_.size * (sizeof(Hello) + sizeof *words_)));
+  all_ = static_cast<Introduction*>(std::malloc(bootstrap_.size * (sizeof(Introduction) + sizeof *words_)));
   if (!all_) std::abort();  // without these few kilobytes nothing can be agreed, and peers must not hang
   words_ = reinterpret_cast<std::uint32_t*>(all_ + bootstrap_.size);
   mine_.collectives = wanted;
   prepare();
   const SystemFacts facts = [&] {
-    const Locked locked(process_);
+    const Locked locked(process_.lock);
     std::memcpy(mine_.meetings, process_.meetings.of, sizeof mine_.meetings);
     mine_.was_refused = process_.meetings.was_refused;
     return system_facts(process_);
@@ -181,7 +182,7 @@ bool Agreement::have_met() const {
     if (all_want && all_[r].was_refused != 0) return false;
   }
   for (const std::uint64_t meeting : all_[0].meetings) {
-    const auto was_there = [&](const Hello& member) {
+    const auto was_there = [&](const Introduction& member) {
       bool found = false;
       for (const std::uint64_t other : member.meetings) found = found || other == meeting;
       return found;

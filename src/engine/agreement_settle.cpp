@@ -7,7 +7,7 @@ namespace stretto::engine {
 namespace {
 
 // Whether there are fewer processors than ranks that may run. All members find the same.
-bool is_crowded(const Hello* all, int size) {
+bool is_crowded(const Introduction* all, int size) {
   auto ranks = static_cast<std::uint32_t>(size);
   std::uint32_t cpus = 0;
   for (int r = 0; r < size; ++r) {
@@ -24,7 +24,7 @@ bool is_crowded(const Hello* all, int size) {
 // the agreement, and can read nothing beyond.
 std::uint64_t allocate_ring(void* context, std::size_t bytes) {
   const Comm& comm = *static_cast<Comm*>(context);
-  const Locked locked(*comm.process);
+  const Locked locked(comm.process->lock);
   shm::Segment& segment = comm.process->segment;
   const std::uint64_t offset = segment.block_allocate(bytes);
   if (offset == 0 || offset + bytes <= comm.announced_bytes) return offset;
@@ -34,7 +34,7 @@ std::uint64_t allocate_ring(void* context, std::size_t bytes) {
 
 bool back_ring(void* context, std::uint64_t offset, std::size_t bytes) {
   Process& process = *static_cast<Comm*>(context)->process;
-  const Locked locked(process);
+  const Locked locked(process.lock);
   return process.segment.back(offset, bytes);
 }
 
@@ -62,16 +62,16 @@ void Agreement::settle() {
   comm_->team->settle(all_[0].instance, wait_policy(process_, comm_->crowded), fragments);
   comm_->announced_bytes = mine_.segment_bytes;
   comm_->team->move_to({process_.segment.base(), comm_, allocate_ring, comm_->place_offset, back_ring});
-  comm_->team->far_from(far_from_ns(process_.settings.streaming));
+  comm_->team->queues().far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(
       past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, comm_->crowded));
   if (comm_->collectives == 0) return;
-  comm_->team->set_check(static_cast<shm::CheckLevel>(check));
+  comm_->team->calls().set_check(static_cast<shm::CheckLevel>(check));
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;
 }
 
 void Agreement::connect() {
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   for (int r = 0; r < bootstrap_.size; ++r) {
     if (r == bootstrap_.rank) continue;
     shm::Attachment& peer = *process_.attachments.find(all_[r].identity);
@@ -82,9 +82,9 @@ void Agreement::connect() {
   comm_->next = process_.active;
   process_.active = comm_;
   if (is_listed(*comm_)) list(*comm_);
-  comm_->team->refuse(refusal_);
+  comm_->team->single_copy().note_refusal(refusal_);
   if (!all_read_all_) return;
-  comm_->team->set_single_copy_from(single_copy_from(process_.settings.single_copy, bootstrap_.size, comm_->crowded));
+  comm_->team->single_copy().set_from(single_copy_from(process_.settings.single_copy, bootstrap_.size, comm_->crowded));
 }
 
 }  // namespace stretto::engine

@@ -47,11 +47,11 @@ template <class OffsetIn>
 shm::Team* Agreement::make_team(int index, const int* ranks, int size, OffsetIn offset_in) {
   char* const own = process_.segment.base() + offset_in(mine_.blocks);
   shm::Team* const team = comm_->team->create_tier(index, ranks, size, own);
-  if (team == nullptr) std::abort();  // as above
+  if (team == nullptr) std::abort();  // its peers rely on this rank's part
   team->settle_tier();
   for (int m = 0; m < size; ++m) {
     if (m == index) continue;
-    Hello& member = all_[ranks[m]];
+    Introduction& member = all_[ranks[m]];
     team->connect_tier(m, process_.attachments.find(member.identity)->base + offset_in(member.blocks));
   }
   std::swap(offset_in(comm_->tiers->blocks), offset_in(mine_.blocks));
@@ -80,7 +80,7 @@ void Agreement::make_sockets(coll_shm::Sockets& sockets) {
 
 void Agreement::make_tiers() {
   find_tiers();
-  const Locked locked(process_);
+  const Locked locked(process_.lock);
   if (comm_->tiers != nullptr) {
     make_teams(comm_->tiers->placed, 0);
     make_teams(comm_->tiers->ranked, topo::Tiers::kMost);

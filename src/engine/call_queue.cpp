@@ -64,7 +64,7 @@ bool CallQueue::advance() {
     Scheduler& scheduler = first_->scheduler;
     const bool more = scheduler.advance(pending_, &moved);
     if (more) {
-      moved ? void(idle_ = 0) : look_around();
+      moved ? void(idle_ = 0) : check_peers();
       return moved;
     }
     const Outcome outcome = scheduler.finish(pending_);
@@ -76,7 +76,7 @@ bool CallQueue::advance() {
   return moved;
 }
 
-void CallQueue::look_around() {
+void CallQueue::check_peers() {
   if (++idle_ % kIdlePerLook != 0) return;
   const std::uint64_t now = sys::now_ns();
   if (idle_since_ns_ == 0 || idle_ == kIdlePerLook) idle_since_ns_ = now;

@@ -32,7 +32,7 @@ class CallQueue {
  private:
   void start();
   void end(const Outcome& outcome);
-  void look_around();
+  void check_peers();
 
   Prepared* first_ = nullptr;  // under way
   Prepared* last_ = nullptr;

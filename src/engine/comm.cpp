@@ -15,8 +15,8 @@ void comm_free(Comm* comm) {
   if (!comm) return;
   explain_end(*comm);
   Process& process = *comm->process;
-  comm->team->retire();
-  const Locked locked(process);
+  comm->team->calls().retire();
+  const Locked locked(process.lock);
   Comm** link = &process.active;
   Comm* before = nullptr;
   for (; *link != comm; link = &(*link)->next) {
@@ -30,7 +30,7 @@ void comm_free(Comm* comm) {
 }
 
 void comm_refuse_call(Comm& comm, Collective collective, Mistake mistake) {
-  comm.team->refuse_call(collective, mistake);
+  comm.team->calls().refuse(collective, mistake);
 }
 
 void comm_obey(Comm& comm, select::ShmRules&& rules) { comm.rules = std::move(rules); }
@@ -38,7 +38,6 @@ const select::ShmRules& comm_rules(const Comm& comm) { return comm.rules; }
 
 std::uint32_t comm_collectives(const Comm& comm) { return comm.collectives; }
 void comm_set_neighborhood(Comm& comm, const Neighborhood& neighborhood) { comm.neighborhood = &neighborhood; }
-bool comm_is_crowded(const Comm& comm) { return comm.crowded; }
 std::uint64_t comm_generation(const Comm& comm) { return comm.team->generation(); }
 int comm_rank(const Comm& comm) { return comm.team->rank(); }
 int comm_size(const Comm& comm) { return comm.team->size(); }
@@ -61,11 +60,11 @@ const char* error_name(int error) {
 }  // namespace
 
 Refused comm_refused(const Comm& comm) {
-  const shm::Refusal& refusal = comm.team->refusal();
+  const shm::MemoryRefusal& refusal = comm.team->single_copy().refusal();
   return {refusal.rank, error_name(refusal.error), refusal.call};
 }
 
-coll_shm::Members comm_members(const Comm& comm) {
+coll_shm::TeamTraits comm_members(const Comm& comm) {
   const coll_shm::TierChoice& tiers = comm.tier_choice;
   const int socket_ranks = tiers.sockets == nullptr ? 0 : tiers.sockets->groups.slices();
   return {comm_size(comm), tiers.any(), tiers.span_sockets(), socket_ranks};
@@ -106,11 +105,11 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
   std::uint64_t note = 0;
   if (comm.noted) [[likely]] {
     note = journal.begin(comm.team->generation(), call.tag(), descriptor);
-    comm.team->stand(call.number(), note);
+    comm.team->calls().begin(call.number(), note);
   } else {
     shm::t_call.note = 0;
   }
-  if (comm.team->check() < shm::CheckLevel::strict || shm::CallCheck(call).match_calls()) [[likely]]
+  if (comm.team->calls().check() < shm::CheckLevel::strict || shm::CallCheck(call).match_calls()) [[likely]]
     body(call);
   if (call.status() != Status::ok) [[unlikely]] {
     locate_call(*comm.process);  // while peers that ask still wait for it
@@ -118,7 +117,7 @@ Outcome call_as(Comm& comm, Collective collective, const shm::CallDescriptor& de
   }
   if (comm.noted) [[likely]] {
     journal.end(note, progress_of(call.status()));
-    comm.team->stand_down(call.number(), note);
+    comm.team->calls().end(call.number(), note);
   }
   Status status = call.status();
   const bool fine = status == Status::ok && descriptor.good && call.type_mismatch().rank < 0;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Reductions by the user's function over shared memory: each rank brings all contributions and
+// combines them itself.
 #include "engine/prepared.hpp"
 
 namespace stretto::engine {

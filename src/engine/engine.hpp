@@ -127,14 +127,12 @@ std::uint32_t comm_collectives(const Comm& comm);
 void comm_obey(Comm& comm, select::ShmRules&& rules);
 const select::ShmRules& comm_rules(const Comm& comm);
 // What decides over shared memory which algorithm serves a call.
-coll_shm::Members comm_members(const Comm& comm);
+coll_shm::TeamTraits comm_members(const Comm& comm);
 // STRETTO_REPRODUCIBLE=rank: reductions whose result depends on the order combine from left to
 // right. All members must call it, or none, before the first call.
 void comm_keep_order(Comm& comm);
 // This rank's neighbours, for neighbourhood collectives. `neighborhood` must stay.
 void comm_set_neighborhood(Comm& comm, const Neighborhood& neighborhood);
-// Whether there are fewer processors than ranks that may run. The same on all members.
-bool comm_is_crowded(const Comm& comm);
 // A number that its members have in common, and no other communicator has.
 std::uint64_t comm_generation(const Comm& comm);
 int comm_rank(const Comm& comm);

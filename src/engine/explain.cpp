@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "engine/process.hpp"
 #include "reduce/reduce.hpp"
-#include "shm/message.hpp"
+#include "shm/call_check.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::engine {
@@ -145,7 +145,7 @@ Status explain_left_over(const Comm& comm, int rank, std::uint64_t their_call) {
   NoteCopy mine, theirs;
   const bool told = note_find(comm.process->journal.notes(), comm.team->generation(), their_call >> 8, &mine) &&
                     account_of(comm, rank, their_call >> 8, &theirs);
-  const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
+  const Difference what = told ? difference(mine, theirs, comm.team->calls().check()) : Difference::none;
   if (what != Difference::none) return contrast(comm, mine, rank, theirs, what);
   SiteWords words;
   if (account_of(comm, rank, their_call >> 8, &theirs)) words.add(comm, rank, theirs);
@@ -162,7 +162,7 @@ Status find_culprit(const Comm& comm, const NoteCopy& mine) {
   for (int r = 0; r < comm.team->size(); ++r) {
     NoteCopy theirs;
     if (r == comm.team->rank() || !account_of(comm, r, mine.call >> 8, &theirs)) continue;
-    const Difference what = difference(mine, theirs, comm.team->check());
+    const Difference what = difference(mine, theirs, comm.team->calls().check());
     if (what != Difference::none) return contrast(comm, mine, r, theirs, what);
   }
   return Status::ok;
@@ -174,7 +174,7 @@ Status explain_mismatch(const Comm& comm, const shm::Call& call) {
   NoteCopy theirs;
   const NoteCopy mine = own_call(call);
   const bool told = account_of(comm, other.rank, call.number(), &theirs);
-  const Difference what = told ? difference(mine, theirs, comm.team->check()) : Difference::none;
+  const Difference what = told ? difference(mine, theirs, comm.team->calls().check()) : Difference::none;
   if (what != Difference::none) return contrast(comm, mine, other.rank, theirs, what);
   if (other.call == call.tag()) return explain_length(comm, call, other);
   if (const Status status = find_culprit(comm, mine); status != Status::ok) return status;
@@ -186,7 +186,7 @@ Status explain_mismatch(const Comm& comm, const shm::Call& call) {
 void explain_gone(const Comm& comm, const shm::Call& call) {
   const shm::Peer& peer = comm.team->peer(call.mismatch().rank);
   const bool finalized = peer.header()->left.load_acquire() != 0;
-  const shm::Place place = where(*comm.team, call.mismatch().rank);
+  const shm::CallPlace place = comm.team->calls().place_of(call.mismatch().rank);
   SiteWords words;
   words.add(comm, comm.team->rank(), own_call(call));
   log_line(LogLevel::error,
@@ -203,7 +203,7 @@ void explain_gone(const Comm& comm, const shm::Call& call) {
 // so it is a warning by default.
 Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
   const shm::Call::TypeMismatch& type_mismatch = call.type_mismatch();
-  const bool strict = comm.team->check() >= shm::CheckLevel::strict;
+  const bool strict = comm.team->calls().check() >= shm::CheckLevel::strict;
   const bool fails = strict && !type_mismatch.mixture;
   if (!fails && (comm.types_told || (type_mismatch.mixture && !strict))) return Status::ok;
   comm.types_told = true;
@@ -222,7 +222,7 @@ Status explain_type_mismatch(Comm& comm, const shm::Call& call) {
 
 // Says that the rank's call before was refused. A rank that goes on after that is one call behind.
 void explain_refusal(const Comm& comm, int rank, std::uint64_t number) {
-  const shm::Refused refused = comm.team->refused(rank);
+  const shm::Refused refused = comm.team->calls().refused(rank);
   if (refused.number != number) return;
   log_line(LogLevel::error, "communicator of %d ranks: rank %d's call before that, %s, was refused there: %s",
            comm.team->size(), rank, MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
@@ -264,9 +264,9 @@ void process_place(Process& process, char* place, std::size_t bytes) {
 }
 
 void explain_end(const Comm& comm) {
-  if (comm.team->check() == shm::CheckLevel::none) return;
+  if (comm.team->calls().check() == shm::CheckLevel::none) return;
   int rank = 0;
-  if (const std::uint64_t call = left_over(*comm.team, comm.team->calls() + 1, &rank)) {
+  if (const std::uint64_t call = left_over(*comm.team, comm.team->calls().made() + 1, &rank)) {
     (void)explain_left_over(comm, rank, call);
     explain_refusal(comm, comm.team->rank(), call >> 8);
   }

@@ -13,12 +13,6 @@
 
 namespace stretto::engine {
 
-// Fragments of `bytes` bytes. 0: as measured to be best on processors like this one.
-inline Tuning::Fragments fragments_of(std::uint32_t bytes) {
-  if (bytes != 0) return {1, bytes, bytes};
-  return sys::cpu_is_amd() ? kTuning.fragments_amd : kTuning.fragments;
-}
-
 // The number of slots of a lane. The lanes' length follows from the L2 cache and the
 // tuning, but all lanes together take at most a quarter of the segment. A lane has at least
 // eight slots in any case.

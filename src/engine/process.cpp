@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "engine/policy.hpp"
 #include "observe/process_info.hpp"
@@ -134,15 +133,15 @@ Status make_segment(Process& process) {
 
 void list(Comm& comm) {
   shm::Atomic<std::uint64_t>& newest = comm.process->segment.ledger().activity.communicators;
-  comm.team->list_next(newest.load_relaxed());
+  comm.team->calls().list_next(newest.load_relaxed());
   newest.store_release(comm.block_offset + shm::BlockLayout::progress_line());
 }
 
 // An observer that reads the line of the communicator that leaves still finds the next one in it,
 // until its block serves another communicator.
 void unlist(const Comm& comm, const Comm* before) {
-  const std::uint64_t next = comm.team->listed_next();
-  if (before) return before->team->list_next(next);
+  const std::uint64_t next = comm.team->calls().listed_next();
+  if (before) return before->team->calls().list_next(next);
   comm.process->segment.ledger().activity.communicators.store_release(next);
 }
 
@@ -172,8 +171,8 @@ void reap(Process& process) {
   while (*link) {
     Comm* comm = *link;
     if (comm->block_offset != 0 && comm->team->drained()) {
-      process.segment.ledger().departures.add(comm->team->generation(), comm->team->calls());
-      comm->team->leave();
+      process.segment.ledger().departures.add(comm->team->generation(), comm->team->calls().made());
+      comm->team->calls().unlist();
       comm->team->each_ring(
           [&](std::uint64_t offset, std::size_t bytes) { process.segment.block_release(offset, bytes); });
       release_lines(process, comm->block_offset, comm->place_offset, comm->team->size());
@@ -205,21 +204,6 @@ shm::WaitPolicy wait_policy(const Process& process, bool crowded) {
   policy.crowd();
   if (mode == WaitMode::nap) policy.nap_after_ns = 0;
   return policy;
-}
-
-Process* process_create(const Settings& settings, const HostProgress& progress, const Sources& sources) {
-  auto* process = static_cast<Process*>(std::malloc(sizeof(Process)));
-  if (!process) return nullptr;
-  new (process) Process;
-  process->settings = settings;
-  process->progress = progress;
-  process->sources = sources;
-  process->ranks_on_node = settings.ranks_on_node;
-  // The watchdog reads notes, also of calls that shared memory does not serve. These
-  // need a segment.
-  if (settings.watchdog_seconds != 0) (void)make_segment(*process);
-  process->watchdog.start(*process);
-  return process;
 }
 
 void process_want_lanes_apart(Process& process) { process.lanes.want_apart(); }
@@ -282,14 +266,14 @@ void process_note_end(Process& process, std::uint64_t note) {
 }
 
 ProcessAddress process_address(Process& process) {
-  const Locked locked(process);
+  const Locked locked(process.lock);
   if (!has_segment(process)) return {};
   const SystemFacts& facts = system_facts(process);
   return {facts.host, facts.pid_namespace, process.segment.identity(), facts.pid, process.segment.descriptor()};
 }
 
 void process_meet(Process& process, const ProcessAddress& peer) {
-  const Locked locked(process);
+  const Locked locked(process.lock);
   const SystemFacts& facts = system_facts(process);
   const bool is_near = peer.identity != 0 && peer.host == facts.host && peer.pid_namespace == facts.pid_namespace;
   if (is_near && peer.pid != facts.pid) (void)process.neighbours.push({peer, {}, false});
@@ -312,27 +296,9 @@ shm::HostCalls* process_host_calls(Process& process) {
 }
 
 shm::DeferredNotes* process_deferred(Process& process, const topo::Hosts& hosts) {
-  const Locked locked(process);
+  const Locked locked(process.lock);
   process.hosts = &hosts;
   return make_segment(process) == Status::ok ? &process.segment.deferred() : nullptr;
-}
-
-void process_destroy(Process* process) {
-  if (!process) return;
-  process->watchdog.stop();
-  while (Comm* comm = process->leaving) {
-    process->leaving = comm->next;
-    destroy(comm);
-  }
-  for (std::size_t i = 0; i < process->attachments.count; ++i) shm::attachment_unmap(&process->attachments.entries[i]);
-  std::free(process->attachments.entries);
-  for (Neighbour& each : process->neighbours) {
-    if (each.seen.base != nullptr) shm::attachment_unmap(&each.seen);
-  }
-  process->segment.retire();
-  process->segment.destroy();
-  process->~Process();
-  std::free(process);
 }
 
 }  // namespace stretto::engine

@@ -6,18 +6,21 @@
 #include <atomic>
 
 #include "base/array.hpp"
+#include "base/locked.hpp"
 #include "coll/shm/selection.hpp"
 #include "engine/engine.hpp"
 #include "engine/settings.hpp"
-#include "engine/watchdog.hpp"
 #include "select/shm_rules.hpp"
 #include "shm/journal.hpp"
 #include "shm/lane.hpp"
+#include "shm/message.hpp"
 #include "shm/segment.hpp"
 #include "shm/team.hpp"
 #include "topo/hosts.hpp"
 
 namespace stretto::engine {
+
+class Watchdog;
 
 // Where a rank has the directories of its tiers, and of its two teams by sockets: offsets in its
 // segment. 0: nowhere.
@@ -117,7 +120,7 @@ struct Process {
   shm::Segment segment;
   std::atomic<bool> has_segment{false};  // the segment and all that belongs to it are ready; read without the lock
   std::uint64_t probe = 0;               // the segment's identity, for peers that try to read our memory
-  shm::Lanes lanes;
+  shm::Lanes lanes{shm::kMessageStates};
   sys::SharedCache l3;  // set with the segment, if streaming depends on it
   Attachments attachments;
   Array<Neighbour> neighbours;
@@ -125,7 +128,7 @@ struct Process {
   SystemFacts facts;
   shm::Journal journal;                 // writes its notes without the lock
   shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment
-  Watchdog watchdog;
+  Watchdog* watchdog = nullptr;         // null: there is none
   Comm* active = nullptr;
   Comm* leaving = nullptr;                 // freed, but peers may still read them, or slots are still on lease
   std::atomic<unsigned> ranks_on_node{0};  // read without the lock
@@ -133,17 +136,6 @@ struct Process {
   unsigned agreements = 0;                 // how many are under way
   std::size_t announced = 0;               // how many bytes of the segment the members of the meetings know
   std::uint64_t instances = 0;             // how many communicators got their generation from this process
-};
-
-class Locked {
- public:
-  explicit Locked(Process& process) : process_(process) { pthread_mutex_lock(&process_.lock); }
-  ~Locked() { pthread_mutex_unlock(&process_.lock); }
-  Locked(const Locked&) = delete;
-  Locked& operator=(const Locked&) = delete;
-
- private:
-  Process& process_;
 };
 
 // Visits the segments of the peers that this process can see. The caller holds the lock.

@@ -79,7 +79,7 @@ std::uint64_t units_moved(const sched::Schedule& schedule) {
 
 shm::WaitPolicy schedule_policy(Process& process) {
   const sys::Cpus cpus = [&] {
-    const Locked locked(process);
+    const Locked locked(process.lock);
     return system_facts(process).cpus;
   }();
   return wait_policy(process, exceed_processors(process.ranks_on_node, cpus, cpus.count < cpus.online));
@@ -141,7 +141,7 @@ void Scheduler::connect_at(std::uint64_t call, const transport::TcpTransport::Op
 // collective makes them wait anyway, unless no such collective comes for long.
 bool Scheduler::opens_now(Collective as) const {
   if (calls_ < opening_call_) return false;
-  return opening_.always || waits_for_all(as) || calls_ >= opening_call_ + kTuning.socket_calls_of_any_kind;
+  return opening_.always || waits_for_all(as) || calls_ >= opening_call_ + kTuning.tcp_calls_of_any_kind;
 }
 
 void Scheduler::open_connections() {
@@ -151,7 +151,7 @@ void Scheduler::open_connections() {
   const Opened opened = stack_.connect(opening_);
   selector_.connect(opened == Opened::yes && opening_.has_all());
   if (opened == Opened::yes) policy_.poke = poke_;  // as in join
-  if (opened == Opened::unable) demand_refused(Option::sockets, size(), "members cannot connect");
+  if (opened == Opened::unable) demand_refused(Option::tcp, size(), "members cannot connect");
   if (!explains_) return;
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
   const transport::TcpTransport::Measured& measured = stack_.measured();

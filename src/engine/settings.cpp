@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "engine/settings.hpp"
 
-#include "engine/policy.hpp"
+#include "sys/sys.hpp"
 
 namespace stretto::engine {
+
+Tuning::Fragments fragments_of(std::uint32_t bytes) {
+  if (bytes != 0) return {1, bytes, bytes};
+  return sys::cpu_is_amd() ? kTuning.fragments_amd : kTuning.fragments;
+}
 
 Settings settings_from(const Options& options) {
   Settings settings;

@@ -39,6 +39,9 @@ struct Settings {
   const char* version = "";
 };
 
+// Fragments of `bytes` bytes. 0: as measured to be best on processors like this one.
+Tuning::Fragments fragments_of(std::uint32_t bytes);
+
 // The settings that the options give. The defaults above are those of the option table, except the
 // fragments. A test compares them.
 Settings settings_from(const Options& options);

@@ -3,7 +3,8 @@
 // are still there. With STRETTO_WATCHDOG it also says for which ranks it waits, because no process
 // on another node can read that. Private to src/engine.
 #pragma once
-#include "engine/scheduler.hpp"
+#include "engine/scheduled.hpp"
+#include "transport/stack.hpp"
 
 namespace stretto::engine {
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 #include "base/collective.hpp"
 #include "base/log.hpp"
@@ -27,7 +28,7 @@ using Site = shm::CallSite;
 // After many calls on other communicators, only a member's progress line still says the
 // number of its latest call here. It does not say which collective this was, unless it is
 // the stalled call itself.
-void keep_standing(Trace& trace, const shm::Place& place, std::uint64_t call) {
+void keep_standing(Trace& trace, const shm::CallPlace& place, std::uint64_t call) {
   if (!place.known || place.begun <= trace.here.call >> 8) return;
   trace.here = {};
   trace.here.call = place.begun == call >> 8 ? call : place.begun << 8;
@@ -40,7 +41,7 @@ const shm::Note* notes_of(const Process& process, const Comm& comm, int rank) {
 
 Trace trace_of(const Process& process, const Comm& comm, int rank, const shm::NoteCopy& stalled) {
   Trace trace(notes_of(process, comm, rank), stalled.generation);
-  if (rank != comm.team->rank()) keep_standing(trace, where(*comm.team, rank), stalled.call);
+  if (rank != comm.team->rank()) keep_standing(trace, comm.team->calls().place_of(rank), stalled.call);
   return trace;
 }
 
@@ -73,7 +74,7 @@ void tell_missing(const Comm& comm, int rank, const Trace& trace, std::uint64_t 
     const DeferredWords waits(shm::Segment::deferred_beside(member.notes()));
     if (waits.text[0] != 0) log_line(LogLevel::warn, "watchdog: rank %d %s", rank, waits.text);
   }
-  const shm::Refused refused = comm.team->refused(rank);
+  const shm::Refused refused = comm.team->calls().refused(rank);
   if (refused.number == (trace.here.call >> 8) + 1) {
     log_line(LogLevel::warn, "watchdog: rank %d: its call after that, %s, was refused there: %s", rank,
              MpiName(refused.collective).text, kMistakeWords[static_cast<int>(refused.mistake)]);
@@ -199,14 +200,14 @@ const Comm* find_comm(const Process& process, std::uint64_t generation) {
 }  // namespace
 
 void Watchdog::explain(const shm::NoteCopy& note, std::uint64_t seconds) {
-  if (const Comm* const comm = find_comm(*process_, note.generation)) return tell(*process_, *comm, note, seconds);
-  if (note.generation == shm::kInAgreement) return tell_agreement(*process_, note, seconds);
-  if (note.generation == shm::kByHost) tell_host(*process_, note, seconds);
+  if (const Comm* const comm = find_comm(process_, note.generation)) return tell(process_, *comm, note, seconds);
+  if (note.generation == shm::kInAgreement) return tell_agreement(process_, note, seconds);
+  if (note.generation == shm::kByHost) tell_host(process_, note, seconds);
 }
 
 void Watchdog::look(std::uint64_t now_ns) {
-  const Locked locked(*process_);
-  const shm::Note* const notes = process_->journal.notes();
+  const Locked locked(process_.lock);
+  const shm::Note* const notes = process_.journal.notes();
   bool stuck = false;
   for (unsigned i = 0; notes && i < shm::kNotes; ++i) {
     shm::NoteCopy note;
@@ -225,9 +226,9 @@ void Watchdog::look(std::uint64_t now_ns) {
     }
     if (timeout_ns_ != 0 && age_ns >= timeout_ns_) end_process(note, seconds);
   }
-  if (notes) stuck = host_calls_.look(*process_, limit_ns_, now_ns) || stuck;
-  if (notes) stacks_.look(*process_, stuck);
-  if (notes) deferred_.look(process_->segment.deferred(), {limit_ns_, timeout_ns_}, process_->hosts, now_ns);
+  if (notes) stuck = host_calls_.look(process_, limit_ns_, now_ns) || stuck;
+  if (notes) stacks_.look(process_, stuck);
+  if (notes) deferred_.look(process_.segment.deferred(), {limit_ns_, timeout_ns_}, process_.hosts, now_ns);
 }
 
 // Returns false when the thread must stop.
@@ -252,29 +253,42 @@ void* Watchdog::main(void* self) {
   return nullptr;
 }
 
-void Watchdog::start(Process& process) {
-  if (process.settings.watchdog_seconds == 0) return;
-  process_ = &process;
+Watchdog::Watchdog(Process& process)
+    : process_(process),
+      limit_ns_(std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000),
+      timeout_ns_(std::uint64_t{process.settings.timeout_seconds} * 1'000'000'000) {
   stacks_.start();
-  limit_ns_ = std::uint64_t{process.settings.watchdog_seconds} * 1'000'000'000;
-  timeout_ns_ = std::uint64_t{process.settings.timeout_seconds} * 1'000'000'000;
   pthread_condattr_t attributes;  // for a clock that nobody can set
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&wake_, &attributes);
   pthread_condattr_destroy(&attributes);
-  running_ = sys::thread_start(&thread_, nullptr, main, this) == 0;
-  if (!running_) log_line(LogLevel::warn, "watchdog: no thread could be started; STRETTO_WATCHDOG has no effect");
 }
 
-void Watchdog::stop() {
-  if (!running_) return;
-  pthread_mutex_lock(&lock_);
-  stopping_ = true;
-  pthread_cond_signal(&wake_);
-  pthread_mutex_unlock(&lock_);
-  pthread_join(thread_, nullptr);
-  running_ = false;
+Watchdog::~Watchdog() { pthread_cond_destroy(&wake_); }
+
+bool Watchdog::run() { return sys::thread_start(&thread_, nullptr, main, this) == 0; }
+
+Watchdog* Watchdog::start(Process& process) {
+  if (process.settings.watchdog_seconds == 0) return nullptr;
+  void* const memory = std::malloc(sizeof(Watchdog));
+  auto* const watchdog = memory == nullptr ? nullptr : new (memory) Watchdog(process);
+  if (watchdog != nullptr && watchdog->run()) return watchdog;
+  log_line(LogLevel::warn, "watchdog: no thread could be started; STRETTO_WATCHDOG has no effect");
+  if (watchdog != nullptr) watchdog->~Watchdog();
+  std::free(memory);
+  return nullptr;
+}
+
+void Watchdog::stop(Watchdog* watchdog) {
+  if (watchdog == nullptr) return;
+  pthread_mutex_lock(&watchdog->lock_);
+  watchdog->stopping_ = true;
+  pthread_cond_signal(&watchdog->wake_);
+  pthread_mutex_unlock(&watchdog->lock_);
+  pthread_join(watchdog->thread_, nullptr);
+  watchdog->~Watchdog();
+  std::free(watchdog);
 }
 
 }  // namespace stretto::engine

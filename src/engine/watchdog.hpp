@@ -24,10 +24,10 @@ struct Comm;
 
 class Watchdog {
  public:
-  // Does nothing if the settings want no watchdog. If the system gives no thread, it
-  // writes a warning.
-  void start(Process& process);
-  void stop();
+  // Null if the settings want no watchdog. If there is no memory or no thread for it, a warning
+  // says so.
+  static Watchdog* start(Process& process);
+  static void stop(Watchdog* watchdog);  // null: does nothing
 
  private:
   // An open call, and since when the watchdog has seen it open.
@@ -37,19 +37,21 @@ class Watchdog {
     bool told = false;
   };
 
+  explicit Watchdog(Process& process);
+  ~Watchdog();
   static void* main(void* self);
+  bool run();
   bool pause();
   void look(std::uint64_t now_ns);
   void explain(const shm::NoteCopy& note, std::uint64_t seconds);
 
-  Process* process_ = nullptr;
-  std::uint64_t limit_ns_ = 0;
-  std::uint64_t timeout_ns_ = 0;  // 0: never
+  Process& process_;
+  std::uint64_t limit_ns_;
+  std::uint64_t timeout_ns_;  // 0: never
   pthread_t thread_{};
-  bool running_ = false;
   bool stopping_ = false;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t wake_{};  // made by start()
+  pthread_cond_t wake_{};
   Watched watched_[shm::kNotes];
   DeferredWatch deferred_;
   HostCallWatch host_calls_;

@@ -10,13 +10,13 @@
 namespace stretto::kv {
 namespace {
 
-constexpr std::uint64_t stamp_of(std::size_t header, std::size_t seat) {
-  return 0x4e6f64652e310000u ^ header << 20 ^ seat;
+constexpr std::uint64_t stamp_of(std::size_t header, std::size_t entry) {
+  return 0x4e6f64652e310000u ^ header << 20 ^ entry;
 }
 
-// The owner of a seat whose member has left. No living process has this identity, so another member
-// may take the seat when there is no fresh one. Until then the seat says which barriers the member
-// has reached.
+// The owner of an entry whose member has left. No living process has this identity, so another
+// member may take the entry when there is no fresh one. Until then the entry says which barriers
+// the member has reached.
 constexpr std::uint64_t kLeft = 1;
 
 }  // namespace
@@ -31,7 +31,7 @@ Status Node::open(const char* path) {
   if (error != 0) return Status::no_memory;
   base_ = static_cast<char*>(address);
   attached_ = static_cast<Attached*>(std::calloc(kMostMembers, sizeof(Attached)));
-  const std::uint64_t stamp = stamp_of(sizeof(Header), sizeof(Seat));
+  const std::uint64_t stamp = stamp_of(sizeof(Header), sizeof(Entry));
   if (!attached_ || (!header().stamp.compare_exchange(0, stamp) && header().stamp.load_acquire() != stamp)) {
     close();
     return attached_ ? Status::unavailable : Status::no_memory;
@@ -39,26 +39,26 @@ Status Node::open(const char* path) {
   return Status::ok;
 }
 
-// Takes a free seat, or a dead member's, by one exchange. A process that looks at a seat half
+// Takes a free entry, or a dead member's, by one exchange. A process that looks at an entry half
 // filled in finds no segment of that identity and looks again later.
-Node::Seat* Node::take_seat() {
+Node::Entry* Node::take_entry() {
   const std::uint64_t me = Machine::identity();
   for (unsigned pass = 0; pass < 2; ++pass) {
     for (unsigned i = 0; i < kMostMembers; ++i) {
-      const std::uint64_t owner = seat(i).owner.load_acquire();
+      const std::uint64_t owner = entry(i).owner.load_acquire();
       if (owner != 0 && (pass == 0 || !Machine::gone(owner))) continue;
-      if (!seat(i).owner.compare_exchange(owner, me)) continue;
+      if (!entry(i).owner.compare_exchange(owner, me)) continue;
       for (std::uint64_t high = header().high.load_acquire(); high <= i; high = header().high.load_acquire()) {
         header().high.compare_exchange(high, i + 1);
       }
-      return &seat(i);
+      return &entry(i);
     }
   }
   return nullptr;
 }
 
 Status Node::join(std::uint32_t rank, const Table& table) {
-  Seat* const mine = take_seat();
+  Entry* const mine = take_entry();
   if (!mine) return Status::unavailable;
   mine->announced.store_release(0);
   mine->rank.store_relaxed(rank);
@@ -67,15 +67,15 @@ Status Node::join(std::uint32_t rank, const Table& table) {
   mine->table.store_relaxed(table.view().header);
   mine->barriers.store_relaxed(0);
   mine->announced.store_release(table.segment().identity());  // pairs with table_of()
-  seat_ = mine;
+  entry_ = mine;
   return Status::ok;
 }
 
 void Node::leave() {
-  if (!seat_) return;
-  seat_->announced.store_release(0);
-  seat_->owner.store_release(kLeft);
-  seat_ = nullptr;
+  if (!entry_) return;
+  entry_->announced.store_release(0);
+  entry_->owner.store_release(kLeft);
+  entry_ = nullptr;
 }
 
 void Node::close() {
@@ -89,11 +89,11 @@ void Node::close() {
 }
 
 bool Node::is_alive(unsigned i) const {
-  const std::uint64_t owner = seat(i).owner.load_acquire();
+  const std::uint64_t owner = entry(i).owner.load_acquire();
   return owner != 0 && !Machine::gone(owner);
 }
 
-bool Node::attach(Attached& attached, const Seat& from, std::uint64_t announced) {
+bool Node::attach(Attached& attached, const Entry& from, std::uint64_t announced) {
   int fd = -1;
   const int pid = static_cast<int>(from.owner.load_acquire() >> 32);
   const std::uint64_t bytes = from.bytes.load_relaxed();
@@ -111,25 +111,25 @@ bool Node::attach(Attached& attached, const Seat& from, std::uint64_t announced)
 }
 
 const TableView* Node::table_of(unsigned i) {
-  const std::uint64_t announced = seat(i).announced.load_acquire();  // pairs with join()
+  const std::uint64_t announced = entry(i).announced.load_acquire();  // pairs with join()
   Attached& attached = attached_[i];
   if (announced != attached.announced && announced != 0) {
-    // This seat has a new member. The old mapping stays, because values that were found may lie
+    // This entry has a new member. The old mapping stays, because values that were found may lie
     // there.
     Attached fresh;
-    fresh.good = attach(fresh, seat(i), announced);
+    fresh.good = attach(fresh, entry(i), announced);
     if (fresh.good) attached = fresh;
     attached.announced = announced;
   }
   return attached.good ? &attached.view : nullptr;
 }
 
-unsigned Node::seats() const {
+unsigned Node::entries() const {
   const std::uint64_t high = header().high.load_acquire();
   return high < kMostMembers ? static_cast<unsigned>(high) : kMostMembers;
 }
 
-void Node::reach_barrier() { seat_->barriers.store_release(seat_->barriers.load_relaxed() + 1); }
-std::uint64_t Node::barriers() const { return seat_->barriers.load_relaxed(); }
+void Node::reach_barrier() { entry_->barriers.store_release(entry_->barriers.load_relaxed() + 1); }
+std::uint64_t Node::barriers() const { return entry_->barriers.load_relaxed(); }
 
 }  // namespace stretto::kv

@@ -15,38 +15,11 @@ namespace {
 
 // The store refuses keys with this beginning from ranks.
 constexpr char kRecordKey[] = "pmix.stretto.brought";
-constexpr char kSentKey[] = "pmix.stretto.sent.";
-
-// From here on, numbers are those of bundles: kBundles plus the number of the fence that follows.
-// No fence has number 0, so nobody uses kBundles itself.
-constexpr std::uint64_t kBundles = std::uint64_t{1} << 63, kNobodys = kBundles;
-
-struct Key {
-  char text[64];
-};
-Key numbered(const char* before, std::uint64_t number) {
-  Key key;
-  std::snprintf(key.text, sizeof key.text, "%s%" PRIu64, before, number);
-  return key;
-}
-
-// The key of a rank's batch in a bundle.
-Key place_key(std::uint32_t rank, std::uint64_t number) {
-  Key key;
-  std::snprintf(key.text, sizeof key.text, "%" PRIu32 ".%" PRIu64, rank, number);
-  return key;
-}
-bool place_key_read(const char* key, std::uint64_t* rank, std::uint64_t* number) {
-  char* end = nullptr;
-  *rank = std::strtoull(key, &end, 10);
-  if (*end != '.') return false;
-  *number = std::strtoull(end + 1, &end, 10);
-  return *end == 0;
-}
+constexpr char kSentKey[] = "pmix.stretto.sent.%" PRIu64;
 
 // The naps of a get that waits for its key. After each nap it asks again, and the other node sends
 // all that the rank has.
-constexpr std::uint64_t kShortestNapNs = 1'000'000, kLongestNapNs = 100'000'000;
+constexpr std::uint64_t kLongestNapNs = 100'000'000;
 std::uint64_t nap_after(std::uint64_t waited_ns, std::uint64_t left_ns) {
   return std::min(left_ns, std::clamp(waited_ns / 8, kShortestNapNs, kLongestNapNs));
 }
@@ -120,15 +93,19 @@ Status RemoteTables::send() {
 
 // Keeps a batch for bundles. A batch that does not fit is missing in them, and others ask for it.
 void RemoteTables::keep(const void* data, std::size_t bytes) {
-  const Key key = numbered(kSentKey, sent_);
   Name name;
   lock();
   const Value batch{data, static_cast<std::uint32_t>(bytes), 0, 0};
-  if (!full_ && bytes == batch.bytes && name_make(nspace_, rank_, key.text, &name) &&
-      table_.put(name, batch) == Status::ok)
+  if (!full_ && bytes == batch.bytes && batch_name(rank_, sent_, &name) && table_.put(name, batch) == Status::ok)
     table_.commit();
   sent_record_->batches.store_release(sent_ + 1);  // pairs with add_sent()
   unlock();
+}
+
+bool RemoteTables::batch_name(std::uint32_t rank, std::uint64_t number, Name* name) const {
+  char key[64];
+  std::snprintf(key, sizeof key, kSentKey, number);
+  return name_make(nspace_, rank, key, name);
 }
 
 Name RemoteTables::record_of(std::uint32_t rank) const {
@@ -180,7 +157,7 @@ bool RemoteTables::find(const Name& name, std::uint64_t as_of, Value* value) {
   };
   lock();
   look(table_.view());
-  for (unsigned i = 0; i < node_.seats() && !(found && as_of != kAnyAge); ++i) {
+  for (unsigned i = 0; i < node_.entries() && !(found && as_of != kAnyAge); ++i) {
     const TableView* const view = node_.is_mine(i) ? nullptr : node_.table_of(i);
     if (view) look(*view);
   }
@@ -314,7 +291,7 @@ Outcome RemoteTables::fence(std::uint64_t timeout_ns) {
 }
 
 bool RemoteTables::table_of(std::uint32_t rank, TableView* view) {
-  for (unsigned i = 0; i < node_.seats(); ++i) {
+  for (unsigned i = 0; i < node_.entries(); ++i) {
     if (!node_.was_taken(i) || node_.rank_of(i) != rank) continue;
     const TableView* const other = node_.is_mine(i) ? nullptr : node_.table_of(i);
     if (!other && !node_.is_mine(i)) continue;
@@ -322,81 +299,6 @@ bool RemoteTables::table_of(std::uint32_t rank, TableView* view) {
     return true;
   }
   return false;
-}
-
-void RemoteTables::add_sent(unsigned place, CommitBatch* bundle) {
-  const std::uint32_t rank = here_[place];
-  std::uint64_t& next = bundled_[place];
-  TableView view;
-  Value found;
-  if (!table_of(rank, &view) || !view.find(record_of(rank), &found) || found.bytes != sizeof(Record)) return;
-  const std::uint64_t sent = static_cast<const Record*>(found.data)->batches.load_acquire();  // pairs with keep()
-  for (; next < sent; ++next) {
-    const Key key = numbered(kSentKey, next);
-    Name name;
-    if (!name_make(nspace_, rank, key.text, &name) || !view.find(name, &found) ||
-        !bundle->add(place_key(rank, next).text, found))
-      return;
-  }
-  (void)bundle->add(place_key(rank, sent).text, {});
-}
-
-// If this fails, other nodes ask for its ranks one by one.
-void RemoteTables::send_bundle(std::uint64_t number) {
-  CommitBatch bundle;
-  lock();
-  for (unsigned i = 0; i < places_.count_here; ++i) add_sent(i, &bundle);
-  unlock();
-  std::size_t bytes = 0;
-  const char* const data = bundle.seal(&bytes);
-  if (data) (void)exchange_.send(exchange_.context, number, data, bytes);
-}
-
-void RemoteTables::bring_bundle(std::uint32_t first, std::uint64_t number, std::uint64_t timeout_ns) {
-  Fetched bundle;
-  if (exchange_.ask(exchange_.context, first, number, timeout_ns, &bundle) != Outcome::found) return;
-  const std::uint64_t as_of = age();
-  const auto take = [&](const char* key, const Value& batch) {
-    std::uint64_t rank = 0, batch_number = 0;
-    if (!place_key_read(key, &rank, &batch_number) || rank >= places_.ranks || first_[rank] != first) return false;
-    const auto from = static_cast<std::uint32_t>(rank);
-    (void)(batch.bytes == 0 ? none_after(from, batch_number, as_of)
-                            : unpack(from, batch_number, batch.data, batch.bytes));
-    return true;
-  };
-  (void)batch_read(bundle.data, bundle.bytes, take);
-  std::free(bundle.data);
-}
-
-bool RemoteTables::is_complete(std::uint32_t rank) {
-  lock();
-  const Record* const record = kept(rank);
-  const bool complete = record && record->fences.load_relaxed() >= fences_;
-  unlock();
-  return complete;
-}
-
-Outcome RemoteTables::collect(std::uint64_t timeout_ns) {
-  const Deadline deadline(timeout_ns);
-  lock();
-  const std::uint64_t number = kBundles | fences_;
-  unlock();
-  if (rank_ == here_[0]) send_bundle(number);
-  const Outcome met = fence(deadline.left_ns());
-  if (met != Outcome::found) return met;
-  for (std::uint32_t rank = 0; rank < places_.ranks; ++rank) {
-    if (mine_[rank] && first_[rank] == rank) bring_bundle(rank, number, deadline.left_ns());
-  }
-  for (std::uint32_t rank = 0; rank < places_.ranks; ++rank) {
-    if (!mine_[rank] || is_complete(rank)) continue;
-    Outcome outcome = bring(rank, deadline.left_ns());
-    while (outcome == Outcome::timed_out && deadline.left_ns() != 0) {
-      sys::nap_ns(kShortestNapNs);
-      outcome = bring(rank, deadline.left_ns());
-    }
-    if (outcome != Outcome::found) return outcome;
-  }
-  return Outcome::found;
 }
 
 }  // namespace stretto::kv

@@ -58,6 +58,9 @@ struct Places {
   const std::uint32_t* first = nullptr;
 };
 
+// How long a process naps at least before it asks another node again.
+inline constexpr std::uint64_t kShortestNapNs = 1'000'000;
+
 class RemoteTables {
  public:
   // `path` is the file by which the node's processes find each other's tables.
@@ -93,7 +96,12 @@ class RemoteTables {
 
   void lock() { pthread_mutex_lock(&mutex_); }
   void unlock() { pthread_mutex_unlock(&mutex_); }
+  // From here on, numbers are those of bundles: kBundles plus the number of the fence that follows.
+  // No fence has number 0, so nobody uses kBundles itself.
+  static constexpr std::uint64_t kBundles = std::uint64_t{1} << 63, kNobodys = kBundles;
+
   Name record_of(std::uint32_t rank) const;
+  bool batch_name(std::uint32_t rank, std::uint64_t number, Name* name) const;
   std::uint64_t oldest_good();             // the least age for what others have brought
   std::uint64_t age();                     // the age of what this process brings now
   Record* kept(std::uint32_t rank) const;  // in this process's table; null: none. The caller holds the lock

@@ -93,7 +93,7 @@ Status Store::commit() {
 // can.
 unsigned Store::count_arrived(std::uint64_t barrier, bool* dead) {
   unsigned arrived = 0;
-  for (unsigned i = 0; i < node_.seats(); ++i) {
+  for (unsigned i = 0; i < node_.entries(); ++i) {
     if (!node_.was_taken(i) || node_.rank_of(i) == kWildcard) continue;
     if (node_.barriers_of(i) >= barrier) {
       ++arrived;
@@ -139,7 +139,7 @@ bool Store::is_own(const Name& name) const { return std::strcmp(name.nspace, nsp
 
 bool Store::is_lost(std::uint32_t rank) {
   bool was_here = false;
-  for (unsigned i = 0; i < node_.seats(); ++i) {
+  for (unsigned i = 0; i < node_.entries(); ++i) {
     if (!node_.was_taken(i) || node_.rank_of(i) != rank) continue;
     if (node_.is_alive(i)) return false;
     was_here = true;
@@ -147,18 +147,18 @@ bool Store::is_lost(std::uint32_t rank) {
   return was_here;
 }
 
-bool Store::find_at(unsigned seat, const Name& name, Value* value) {
-  const TableView* const view = node_.table_of(seat);
+bool Store::find_at(unsigned entry, const Name& name, Value* value) {
+  const TableView* const view = node_.table_of(entry);
   return view && view->find(name, value) && value->scope != static_cast<std::uint16_t>(Scope::remote);
 }
 
 bool Store::find(const Name& name, Value* value) {
   if (table_.view().find(name, value, TableView::kNewest)) return true;
-  const unsigned seats = node_.seats();
-  for (unsigned i = 0; i < seats; ++i) {
+  const unsigned entries = node_.entries();
+  for (unsigned i = 0; i < entries; ++i) {
     if (!node_.is_mine(i) && node_.rank_of(i) == name.rank && find_at(i, name, value)) return true;
   }
-  for (unsigned i = 0; i < seats; ++i) {
+  for (unsigned i = 0; i < entries; ++i) {
     if (!node_.is_mine(i) && node_.rank_of(i) != name.rank && find_at(i, name, value)) return true;
   }
   return false;

@@ -86,7 +86,6 @@ class Table {
 
   Status put(const Name& name, const Value& value);
   void commit();
-  [[nodiscard]] bool has_uncommitted() const { return pending_ != 0; }
 
   [[nodiscard]] const shm::Segment& segment() const { return *segment_; }
   [[nodiscard]] TableView view() const { return {segment_->base(), segment_->bytes(), header_}; }

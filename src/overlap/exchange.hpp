@@ -14,13 +14,13 @@ namespace stretto::overlap {
 
 // Messages of a pair have different indices in a call, which both ends know. Messages without bytes
 // are left out on both ends. Peers are ranks of the job.
-struct Outgoing {
+struct MessageOut {
   int peer = -1;
   const char* data = nullptr;
   std::uint64_t bytes = 0;
   std::uint32_t index = 0;
 };
-struct Incoming {
+struct MessageIn {
   static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
   int peer = -1;
   Block range;  // in the buffer. Ranges do not overlap.
@@ -55,9 +55,9 @@ struct Exchange {
   // For messages to the user: which communicator of its process it is, and how many ranks it has.
   std::uint64_t communicator = 0;
   std::uint32_t ranks = 0;
-  const Outgoing* sends = nullptr;
+  const MessageOut* sends = nullptr;
   std::size_t send_count = 0;
-  const Incoming* receives = nullptr;
+  const MessageIn* receives = nullptr;
   std::size_t receive_count = 0;
   Fold fold;  // for messages with a contribution of this rank
   char* buffer = nullptr;
@@ -73,7 +73,7 @@ struct Exchange {
 
   // Nothing that comes is for this rank's program.
   [[nodiscard]] bool fills_nothing() const {
-    return std::none_of(receives, receives + receive_count, [](const Incoming& what) { return what.to_buffer; });
+    return std::none_of(receives, receives + receive_count, [](const MessageIn& what) { return what.to_buffer; });
   }
   [[nodiscard]] SiteKey site() const { return {comm, name, buffer, buffer_bytes}; }
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Receive buffers whose data come after the call has returned: who touches a page waits for it.
+// Receive buffers whose data come after the call has returned. A thread that touches a page before
+// its data are there waits for them.
 //
 // A *cover* is the guard of ranges of one buffer. Their pages lie in spare memory, the *landing*,
 // into which data is received. publish() brings pages home and wakes the threads that wait.
@@ -183,6 +184,11 @@ class Guard {
   static constexpr int kMostTold = 128;
   static constexpr std::uint8_t kHome = 0, kAway = 1, kReady = 2;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  // A failure comes alone, as a rule: what fails once is tried again.
+  template <class Action>
+  static int twice(Action action) {
+    return action() == 0 ? 0 : action();
+  }
 
   // Where pages of a cover are now. Written by the driver within a change of `version`.
   struct Part {

@@ -24,7 +24,7 @@ void sort_by_byte(const Block* blocks, const Array<std::uint32_t>& from, Array<s
 
 // ---- layout ----
 
-bool Layout::sort(const Block* blocks, std::size_t count) {
+bool PageLayout::sort(const Block* blocks, std::size_t count) {
   order_.clear();
   if (!order_.reserve(count)) return false;
   std::uint64_t last = 0;
@@ -45,7 +45,7 @@ bool Layout::sort(const Block* blocks, std::size_t count) {
   return true;
 }
 
-LayoutError Layout::check(const Block* blocks) const {
+LayoutError PageLayout::check(const Block* blocks) const {
   std::uint64_t end = 0;
   for (const std::uint32_t i : order_) {
     const Block& block = blocks[i];
@@ -57,7 +57,7 @@ LayoutError Layout::check(const Block* blocks) const {
 }
 
 // Units are counted from the one in which the buffer begins, until the range is known.
-void Layout::place(const Block* blocks) {
+void PageLayout::place(const Block* blocks) {
   std::uint64_t first_own = ~std::uint64_t{0}, last_own = 0;
   for (const std::uint32_t i : order_) {
     const Block& block = blocks[i];
@@ -81,7 +81,7 @@ void Layout::place(const Block* blocks) {
     if (at.own.count != 0) at.own.first -= first_own;
 }
 
-void Layout::add_shared(std::uint64_t unit, std::uint64_t bytes) {
+void PageLayout::add_shared(std::uint64_t unit, std::uint64_t bytes) {
   if (bytes == 0) return;
   if (!shared_.empty() && shared_.back().unit == unit) {
     shared_.back().awaited += bytes;
@@ -91,7 +91,7 @@ void Layout::add_shared(std::uint64_t unit, std::uint64_t bytes) {
 }
 
 // Blocks in ascending order, cut to the range.
-void Layout::find_shared(const Block* blocks) {
+void PageLayout::find_shared(const Block* blocks) {
   std::uint64_t next = 0;  // the first unit behind the blocks so far
   for (const std::uint32_t i : order_) {
     const std::uint64_t begin = std::max(blocks[i].offset, offset_),
@@ -111,7 +111,7 @@ void Layout::find_shared(const Block* blocks) {
 }
 
 // What lies between units that hold bytes of gaps.
-void Layout::find_guarded() {
+void PageLayout::find_guarded() {
   std::uint64_t next = 0;
   const auto end_run = [&](std::uint64_t hole, std::uint64_t behind) {
     if (hole > next) (void)guarded_.push({next, hole - next});
@@ -127,14 +127,14 @@ void Layout::find_guarded() {
   end_run(units_, units_);
 }
 
-bool Layout::is_guarded(std::uint64_t unit) const {
+bool PageLayout::is_guarded(std::uint64_t unit) const {
   const auto begins_behind = [](std::uint64_t at, const UnitRun& run) { return at < run.first; };
   const UnitRun* const next = std::upper_bound(guarded_.begin(), guarded_.end(), unit, begins_behind);
   return next != guarded_.begin() && unit < next[-1].first + next[-1].count;
 }
 
 // Units within a block are guarded. Those at its ends may hold a gap.
-Block Layout::guarded_part(const Block& part) const {
+Block PageLayout::guarded_part(const Block& part) const {
   std::uint64_t begin = std::max(part.offset, offset_), end = std::min(end_of(part), offset_ + bytes());
   if (begin >= end) return {};
   const std::uint64_t first = (begin - offset_) / unit_, last = (end - 1 - offset_) / unit_;
@@ -143,8 +143,8 @@ Block Layout::guarded_part(const Block& part) const {
   return begin < end ? Block{begin, end - begin} : Block{};
 }
 
-LayoutError Layout::make(const void* buffer, std::uint64_t bytes, const Block* blocks, std::size_t count,
-                         std::uint64_t unit) {
+LayoutError PageLayout::make(const void* buffer, std::uint64_t bytes, const Block* blocks, std::size_t count,
+                             std::uint64_t unit) {
   buffer_bytes_ = bytes;
   unit_ = unit;
   before_ = reinterpret_cast<std::uintptr_t>(buffer) % unit;
@@ -166,7 +166,7 @@ LayoutError Layout::make(const void* buffer, std::uint64_t bytes, const Block* b
 
 Arrival::~Arrival() { std::free(here_); }
 
-bool Arrival::begin(const Layout& layout) {
+bool Arrival::begin(const PageLayout& layout) {
   std::free(here_);
   offset_ = layout.offset();
   units_ = layout.units();

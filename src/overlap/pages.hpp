@@ -45,7 +45,6 @@ struct BlockPlace {
   UnitRun own;
   std::uint64_t edge_before = 0;  // bytes. All of the block, if it has no unit of its own.
   std::uint64_t edge_behind = 0;
-  [[nodiscard]] bool asked_first() const { return edge_before + edge_behind != 0; }
 };
 
 struct SharedUnit {
@@ -60,7 +59,7 @@ enum class LayoutError : std::uint8_t {
   overlaps,  // two blocks share a byte
 };
 
-class Layout {
+class PageLayout {
  public:
   // Blocks of 2^32 - 1 at most, in any order. `unit` is a power of two, at most 1 GiB.
   LayoutError make(const void* buffer, std::uint64_t bytes, const Block* blocks, std::size_t count, std::uint64_t unit);
@@ -107,7 +106,7 @@ class Arrival {
 
   // False: no memory. Four bytes a unit, of which the system gives what is used: units that no
   // piece cuts in two take none.
-  bool begin(const Layout& layout);
+  bool begin(const PageLayout& layout);
   // A piece of one block is there. Returns the units that are complete by it: each is told once.
   // Each byte comes once.
   UnitRun arrived(std::uint64_t offset, std::uint64_t bytes);

@@ -9,10 +9,10 @@
 
 namespace stretto::overlap {
 
-using transport::bulk::Elsewhere;
 using transport::bulk::Handle;
 using transport::bulk::Listener;
 using transport::bulk::Range;
+using transport::bulk::RangeAside;
 using transport::bulk::Reason;
 
 namespace {
@@ -81,7 +81,7 @@ bool Pending::copy_what_goes(const Exchange& call) {
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < call.send_count; ++i) bytes += call.sends[i].bytes;
   for (const Receive& receive : receives_) {
-    const Incoming& what = receive.what;
+    const MessageIn& what = receive.what;
     bytes += (what.is_staged() ? what.range.bytes : 0) + (what.own != nullptr ? what.range.bytes : 0);
   }
   if (bytes > copy_bytes_) {
@@ -94,7 +94,7 @@ bool Pending::copy_what_goes(const Exchange& call) {
   for (std::size_t i = 0; i < call.send_count; to += call.sends[i++].bytes)
     std::memcpy(to, call.sends[i].data, call.sends[i].bytes);
   for (Receive& receive : receives_) {
-    const Incoming& what = receive.what;
+    const MessageIn& what = receive.what;
     if (!what.is_staged()) continue;
     receive.staged = to;
     to += what.range.bytes;
@@ -106,8 +106,8 @@ bool Pending::copy_what_goes(const Exchange& call) {
 }
 
 // What cannot be guarded is asked for first.
-std::uint32_t Pending::ask_order(const Incoming& what, Range* order) const {
-  if (!is_covered() || what.block == Incoming::kNoBlock) return 0;
+std::uint32_t Pending::ask_order(const MessageIn& what, Range* order) const {
+  if (!is_covered() || what.block == MessageIn::kNoBlock) return 0;
   const BlockPlace& place = layout_.places()[what.block];
   std::uint32_t count = 0;
   if (place.edge_before != 0) order[count++] = {0, place.edge_before};
@@ -122,23 +122,23 @@ Status Pending::post_receive(Receive& receive, std::size_t place) {
         static_cast<Pending*>(self)->has_arrived(*handle, offset, bytes);
       },
       [](void* self, Handle handle, Status why) { static_cast<Pending*>(self)->has_finished(*handle, why); }};
-  const Incoming& what = receive.what;
+  const MessageIn& what = receive.what;
   char* to = buffer_ + what.range.offset;
-  Elsewhere elsewhere;
+  RangeAside aside;
   if (receive.staged != nullptr) {
     to = receive.staged;
   } else if (is_covered()) {
     const Block inside = layout_.guarded_part(what.range);
     if (inside.bytes != 0)
-      elsewhere = {{inside.offset - what.range.offset, inside.bytes},
-                   guard_.landing(cover_) + (inside.offset - layout_.offset())};
+      aside = {{inside.offset - what.range.offset, inside.bytes},
+               guard_.landing(cover_) + (inside.offset - layout_.offset())};
   }
   Range order[2];
   transport::bulk::Wish wish;
   wish.order = order;
   wish.order_count = ask_order(what, order);
   wish.position = place < positions_.size() ? positions_[place] : static_cast<std::uint32_t>(place);
-  wish.elsewhere = elsewhere;
+  wish.aside = aside;
   return messages_.post_recv(what.peer, {comm_, call_, what.index}, to, what.range.bytes, &receive.handle, listener,
                              wish);
 }
@@ -211,7 +211,7 @@ Status Pending::begin(const Exchange& call) {
   }
   const char* from = copy_;
   for (; posted_sends < call.send_count && status == Status::ok; ++posted_sends) {
-    const Outgoing& send = call.sends[posted_sends];
+    const MessageOut& send = call.sends[posted_sends];
     status = post_send(send.peer, send.index, copied ? from : send.data, send.bytes, send_parts_[posted_sends],
                        &sends_[posted_sends]);
     if (status != Status::ok) break;

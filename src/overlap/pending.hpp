@@ -10,7 +10,8 @@
 //   free      begun     its thread: it posts messages
 //   begun     over      the driver: all messages are done and no page is away
 //   begun     returned  its thread: the call has all sources, and what cannot be guarded is there
-//   returned  over      the driver, as above. A failure ends the job.
+//   returned  over      the driver: all messages are done and no page is away. A failure ends the
+//                       job.
 //   over      free      a thread of the program: it gives the messages back
 //
 // `returned` is a flag beside the count of what is open, because both change at the same time. The
@@ -92,7 +93,7 @@ class Pending {
 
  private:
   struct Receive {
-    Incoming what;
+    MessageIn what;
     transport::bulk::Handle handle = nullptr, forwarded = nullptr;
     char* staged = nullptr;                      // it comes here first, and goes on from here
     const char* own = nullptr;                   // a copy of this rank's contribution
@@ -117,14 +118,14 @@ class Pending {
   void one_less();
   void pass_on(Receive& receive);
   void note_wanted(Receive& receive);
-  [[nodiscard]] bool fills_unit(const Incoming& what, std::uint64_t at) const;
+  [[nodiscard]] bool fills_unit(const MessageIn& what, std::uint64_t at) const;
   void show_touch();
   void teach_waits(Sites::Site* site, std::uint64_t origin_ns) const;
   void note_failure(Status status, const transport::Lost& lost);
   void combine(const Receive& receive) const;
   void reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
   void take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
-  [[nodiscard]] std::uint32_t ask_order(const Incoming& what, transport::bulk::Range* order) const;
+  [[nodiscard]] std::uint32_t ask_order(const MessageIn& what, transport::bulk::Range* order) const;
 
   transport::bulk::Driver& messages_;
   Guard& guard_;
@@ -140,7 +141,7 @@ class Pending {
   int cover_ = -1;
   bool fills_nothing_ = false;
   Fold fold_;
-  Layout layout_;
+  PageLayout layout_;
   Array<sys::Pages> ranges_;  // what is guarded
   Arrival arrival_;
   Array<Receive> receives_;

@@ -33,7 +33,7 @@ void Pending::bring_home(const UnitRun& run) {
 }
 
 // Whether some of it belongs to the unit at this offset of the buffer.
-bool Pending::fills_unit(const Incoming& what, std::uint64_t at) const {
+bool Pending::fills_unit(const MessageIn& what, std::uint64_t at) const {
   const Block& range = what.range;
   return what.to_buffer && range.offset < at + layout_.unit_bytes() && at < range.offset + range.bytes;
 }
@@ -119,7 +119,7 @@ void Pending::has_finished(const Message& message, Status status) {
 }
 
 void Pending::pass_on(Receive& receive) {
-  const Incoming& what = receive.what;
+  const MessageIn& what = receive.what;
   const char* const from = receive.staged != nullptr ? receive.staged : buffer_ + what.range.offset;
   const Status status =
       post_send(what.forward_to, what.index, from, what.range.bytes, receive.forwarded_part, &receive.forwarded);

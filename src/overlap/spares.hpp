@@ -43,7 +43,6 @@ class Spares {
   // Threads that look at states of covers that are live, or were so when they began to look. take()
   // waits for them before it frees states.
   std::atomic<std::uint32_t> readers{0};
-  [[nodiscard]] std::size_t mapped_bytes() const { return mapped_bytes_.load(std::memory_order_relaxed); }
 
  private:
   Spare* find(std::size_t bytes);

@@ -119,7 +119,7 @@ pmix_value_t* ValueCache::find_own(const kv::Name& name, Kind kind, std::uint64_
 // Keeps a value that it finds in another process's table in this process's own, so that the next
 // get finds it at once.
 pmix_value_t* ValueCache::find_shared(const kv::Name& name, Kind kind, std::uint64_t least) {
-  for (unsigned i = 0; i < node_.seats(); ++i) {
+  for (unsigned i = 0; i < node_.entries(); ++i) {
     if (node_.is_mine(i)) continue;
     const kv::TableView* const view = node_.table_of(i);
     kv::Value value;

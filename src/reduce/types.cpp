@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What each element type of reductions takes in memory.
 #include "reduce/reduce.hpp"
 
 namespace stretto::reduce {

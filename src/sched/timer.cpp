@@ -29,9 +29,9 @@ bool Timer::execute() {
       decide(rank);
     }
   }
-  if (queue_.failed() || looked_at_.failed() || flows_.failed()) return fail("no memory", kNone);
+  if (queue_.failed() || looked_at_.failed() || flows_.failed()) return fail("no memory");
   for (std::uint32_t rank = 0; rank + 1 < ranks_.size(); ++rank) {
-    if (ranks_[rank].left != 0) return fail("a rank waits for ever", rank);
+    if (ranks_[rank].left != 0) return fail("a rank waits for ever");
   }
   return true;
 }
@@ -350,10 +350,6 @@ std::uint32_t Timer::cause_of(std::uint32_t i) const {
   };
   while (before != kNone && !counts(before)) before = steps_[before].pending;
   return before;
-}
-
-std::size_t Timer::memory_bytes() const {
-  return steps_.capacity_bytes() + successors_.capacity_bytes() + ranks_.capacity_bytes() + ready_.capacity_bytes();
 }
 
 }  // namespace stretto::sched

@@ -64,22 +64,20 @@ class Timer {
     start(job, costs);
     for (int rank = 0; rank < job.ranks; ++rank) {
       Schedule schedule = build(builder_, rank);
-      if (!schedule.complete || !lower(schedule)) return fail("no memory", kNone);
+      if (!schedule.complete || !lower(schedule)) return fail("no memory");
       builder_.recycle(static_cast<Schedule&&>(schedule));
     }
     return match() && execute();
   }
 
-  // What is wrong, in words, and the rank where it was found (-1: none in particular).
+  // What is wrong, in words.
   [[nodiscard]] const char* failure() const { return failure_; }
-  [[nodiscard]] int failed_rank() const { return failed_rank_; }
 
   // ---- After a run ----
   [[nodiscard]] double end() const { return end_; }
   [[nodiscard]] const RankTime& rank(int rank) const { return ranks_[rank].time; }
   [[nodiscard]] std::uint64_t steps() const { return steps_.size(); }
   [[nodiscard]] std::uint64_t events() const { return events_; }
-  [[nodiscard]] std::size_t memory_bytes() const;
 
   // One step as it was executed. Steps are numbered rank by rank; within a rank by priority, then
   // as in the schedule.
@@ -145,8 +143,8 @@ class Timer {
     double next[2] = {};  // earliest begin of a send, of a receive
     double turn = 0;      // when it looks, where waiting ranks take turns on a processor
     double port = 0;      // when the receiving port is free, or its first message is through
-    // Of messages that share the port: what one that is always there would have got until
-    // `served_at`.
+    // For messages that share the port: how many bytes a message would have got by the time
+    // `served_at`, if it had been in the port from the start.
     double served = 0, served_at = 0;
     std::uint32_t first_flow = kNone, flows = 0;
     double wake = 0;  // the earliest event that will look at this rank
@@ -163,7 +161,7 @@ class Timer {
   // A message in a receiving port that all messages share. A list has them in the order in which
   // they will be through.
   struct Flow {
-    double served;  // the message is through when so much has been served
+    double served;  // the message is through when Rank::served has reached this
     std::uint32_t receive;
     std::uint32_t next;
   };
@@ -173,7 +171,7 @@ class Timer {
   };
 
   void start(const Job& job, const Costs& costs);
-  bool fail(const char* what, std::uint32_t rank);
+  bool fail(const char* what);
   bool lower(const Schedule& schedule);
   void order(const Schedule& schedule);
   std::uint32_t cost_of(const Step& step);
@@ -223,7 +221,6 @@ class Timer {
   Costs model_;
   Builder builder_;
   const char* failure_ = nullptr;
-  int failed_rank_ = -1;
   double now_ = 0, end_ = 0;
   std::uint64_t events_ = 0;
   bool ports_are_taken_ = false;

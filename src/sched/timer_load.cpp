@@ -34,7 +34,6 @@ void Timer::start(const Job& job, const Costs& costs) {
   job_ = job;
   model_ = costs;
   failure_ = nullptr;
-  failed_rank_ = -1;
   now_ = end_ = 0;
   events_ = 0;
   ports_are_taken_ = false;
@@ -67,9 +66,8 @@ void Timer::start(const Job& job, const Costs& costs) {
   ranks_.push({});
 }
 
-bool Timer::fail(const char* what, std::uint32_t rank) {
+bool Timer::fail(const char* what) {
   failure_ = what;
-  failed_rank_ = static_cast<int>(rank);
   return false;
 }
 
@@ -233,16 +231,16 @@ bool Timer::match() {
     ++sent;
     const std::uint32_t peer = peer_of(addresses_[i]);
     if (peer >= static_cast<std::uint32_t>(job_.ranks) || peer == step.rank)
-      return fail("a message to a rank that there is not", step.rank);
+      return fail("a message to a rank that there is not");
     step.partner = find_receive(peer, address_of(true, step.rank, static_cast<std::uint32_t>(addresses_[i])));
-    if (step.partner == kNone) return fail("a message that nobody receives", step.rank);
+    if (step.partner == kNone) return fail("a message that nobody receives");
     if (costs_[steps_[step.partner].cost].bytes != costs_[step.cost].bytes)
-      return fail("a message of another length than expected", step.rank);
+      return fail("a message of another length than expected");
     steps_[step.partner].partner = i;
   }
   Array<std::uint64_t>().swap(addresses_);
   Array<std::uint32_t>().swap(by_address_);
-  return sent == received || fail("a message that nobody sends", kNone);
+  return sent == received || fail("a message that nobody sends");
 }
 
 }  // namespace stretto::sched

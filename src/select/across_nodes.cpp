@@ -12,7 +12,7 @@ using enum Selection::Over;
 using enum coll::Form;
 
 constexpr std::uint64_t kKi = 1024;
-constexpr std::uint64_t kConnected = kTuning.socket_bytes;
+constexpr std::uint64_t kConnected = kTuning.tcp_bytes;
 constexpr bool kOurs = true, kHosts = false;
 
 // Measured by `stretto cluster bench` on 4 hosts x 2 ranks below 2 leaf switches (hosts 1 Gbit/s,
@@ -27,13 +27,13 @@ constexpr bool kOurs = true, kHosts = false;
 // Middle lengths: levels overlap, and no port sends a vector twice. A port sends 20 KiB at once,
 // then at its rate. Segments of 8 KiB go by connections of our own.
 //
-// Long vectors: the line. Segments go by connections of our own, or by the MPI without a handshake
+// Long vectors: the chain. Segments go by connections of our own, or by the MPI without a handshake
 // (Open MPI's TCP: below 64 KiB).
 //
-// Long Allreduces: by halves of segments, along the line or over nodes, if these can be halved
+// Long Allreduces: by halves of segments, along the chain or over nodes, if these can be halved
 // between groups. A switch's links then carry each vector once, while hosts' links carry other
 // segments. Otherwise the vectors go round a ring of nodes, if these are on one switch, or along
-// the line there and back.
+// the chain there and back.
 //
 // Parts: nodes alone. Parts are gathered by wide trees. Or they are passed round a ring of nodes,
 // in which every link carries them once.
@@ -163,7 +163,9 @@ bool serves(const CompositionName& composition, Collective collective) {
 
 const CompositionName* find_composition(Collective collective, const char* name) {
   for (const CompositionName& composition : kCompositions) {
-    if (std::strcmp(composition.text, name) == 0) return serves(composition, collective) ? &composition : nullptr;
+    const bool is_it = std::strcmp(composition.text, name) == 0 ||
+                       (composition.former != nullptr && std::strcmp(composition.former, name) == 0);
+    if (is_it) return serves(composition, collective) ? &composition : nullptr;
   }
   return nullptr;
 }

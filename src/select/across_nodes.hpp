@@ -98,6 +98,7 @@ struct CompositionName {
   const char* text;
   Selection::Over over;
   coll::Form form;
+  const char* former = nullptr;  // an earlier name, which still works
 };
 inline constexpr CompositionName kCompositions[] = {
     {"hierarchy", Selection::Over::levels, coll::Form::allreduce_on_top},
@@ -106,8 +107,8 @@ inline constexpr CompositionName kCompositions[] = {
     {"hierarchy:rails", Selection::Over::levels, coll::Form::rails},
     {"hierarchy:carriers", Selection::Over::nodes, coll::Form::carriers},
     {"hierarchy:stripes", Selection::Over::levels, coll::Form::stripes},
-    {"hierarchy:line", Selection::Over::chain, coll::Form::allreduce_on_top},
-    {"hierarchy:line_and_back", Selection::Over::chain, coll::Form::reduce_bcast},
+    {"hierarchy:chain", Selection::Over::chain, coll::Form::allreduce_on_top, "hierarchy:line"},
+    {"hierarchy:chain_and_back", Selection::Over::chain, coll::Form::reduce_bcast, "hierarchy:line_and_back"},
 };
 bool serves(const CompositionName& composition, Collective collective);
 // Null: nothing has this name, or it does not serve this collective.
@@ -124,7 +125,7 @@ const Selection& selection_in_order(Collective collective);
 // The collectives that some row uses automatically among so many nodes: bits set by Collective.
 std::uint32_t automatic_across_nodes(int nodes);
 
-// A selection in words, for a call of so many bytes: "ours, over a line of all ranks by chain, in
+// A selection in words, for a call of so many bytes: "ours, over a chain of all ranks by chain, in
 // 64 segments; measured to be faster from ...".
 struct SelectionWords {
   char text[240];

@@ -18,8 +18,8 @@
 // A schedule is an algorithm on all ranks, with k=N and segment=BYTES where it has them. Or it is a
 // composition over the levels, with by=NAME: the algorithm on each level that has one of this name.
 // All collectives have hierarchy and hierarchy:nodes; the latter leaves out all levels but nodes.
-// An allreduce also has hierarchy:reduce_bcast, hierarchy:rails and hierarchy:line_and_back. An
-// allreduce, a bcast and a reduce have hierarchy:stripes and hierarchy:line. Of several lines that
+// An allreduce also has hierarchy:reduce_bcast, hierarchy:rails and hierarchy:chain_and_back. An
+// allreduce, a bcast and a reduce have hierarchy:stripes and hierarchy:chain. Of several lines that
 // fit, the last counts.
 #pragma once
 #include "base/array.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// A selection in the user's words, for STRETTO_EXPLAIN.
 #include <cstdarg>
 #include <cstdio>
 
@@ -10,7 +11,7 @@ namespace {
 const char* over_words(Selection::Over over) {
   switch (over) {
     case Selection::Over::nodes: return "the leaders of nodes, and within nodes";
-    case Selection::Over::chain: return "a line of all ranks";
+    case Selection::Over::chain: return "a chain of all ranks";
     case Selection::Over::ranks: return "all ranks, without levels";
     default: return "all levels";
   }
@@ -36,8 +37,12 @@ struct By {
                              : selection.down ? selection.down
                              : selection.up   ? selection.up
                                               : "the default algorithms";
-    std::snprintf(text, sizeof text, selection.k == 0 || selection.k == Selection::kAll ? "%s" : "%s with k = %d", name,
-                  selection.k);
+    const coll::Algorithm* const algorithm = coll::find_algorithm(selection.collective, name);
+    if (algorithm != nullptr && algorithm->is != nullptr)
+      std::snprintf(text, sizeof text, "%s (%s)", name, algorithm->is);
+    else
+      std::snprintf(text, sizeof text, selection.k == 0 || selection.k == Selection::kAll ? "%s" : "%s with k = %d",
+                    name, selection.k);
   }
 };
 

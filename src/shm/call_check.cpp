@@ -2,7 +2,6 @@
 #include "shm/call_check.hpp"
 
 #include "base/log.hpp"
-#include "shm/message.hpp"
 #include "shm/segment.hpp"
 #include "sys/sys.hpp"
 
@@ -43,33 +42,16 @@ Difference difference(const NoteCopy& mine, const NoteCopy& theirs, CheckLevel l
 
 const Record* head_of(Team& team, InQueue& queue) {
   const Record* record = queue.peek();
-  if (!record && team.follow(queue)) record = queue.peek();
+  if (!record && team.queues().follow(queue)) record = queue.peek();
   return record && team.peer(queue.writer).progress_line().generation.load_acquire() == team.generation() ? record
                                                                                                           : nullptr;
-}
-
-Place where(const Team& team, int peer) {
-  const ProgressLine& line = team.peer(peer).progress_line();
-  const std::uint64_t call = line.call.load_acquire();
-  const std::uint64_t generation = line.generation.load_acquire();  // loaded last: see lines.hpp
-  const bool freed = generation == ~team.generation();
-  if (!freed && generation != team.generation()) {
-    std::uint64_t calls = 0;
-    const bool told = Segment::ledger_beside(team.peer(peer).notes()).departures.find(team.generation(), &calls);
-    return {calls, calls, 0, true, told};
-  }
-  const std::uint64_t begun = call >> 8;
-  return {begun, (call & ProgressLine::kEnded) != 0 ? begun : begun - 1,
-          static_cast<unsigned>(call & ProgressLine::kPlace),
-          freed || team.has_retired(peer),  // it may keep its block for a while
-          true};
 }
 
 std::uint64_t left_over(Team& whole, std::uint64_t number, int* rank) {
   std::uint64_t found = 0;
   each_queue(whole, [&](Team& team, InQueue& queue) {
     const Record* const record = unread(team, queue, number);
-    if (found != 0 || !record || !team.is_odd(queue.writer, *record)) return;
+    if (found != 0 || !record || !team.calls().is_odd(queue.writer, *record)) return;
     *rank = team.rank_of(queue.writer);
     found = record->tag();
   });
@@ -91,7 +73,7 @@ NoteCopy CallCheck::own_account() const {
 
 // Finds what that member noted of this call. Its progress line names the note of its latest call.
 // The notes of earlier calls must be searched for.
-bool CallCheck::find_theirs(const Peer& peer, const Place& place, NoteCopy* theirs) const {
+bool CallCheck::find_theirs(const Peer& peer, const CallPlace& place, NoteCopy* theirs) const {
   const std::uint64_t generation = team_.generation();
   if (place.begun != call_.number()) return note_find(peer.notes(), generation, call_.number(), theirs);
   return note_read(peer.notes()[place.note], theirs) && theirs->generation == generation &&
@@ -99,7 +81,7 @@ bool CallCheck::find_theirs(const Peer& peer, const Place& place, NoteCopy* thei
 }
 
 // Whether the account of a peer that has begun this call agrees with ours.
-CallCheck::Finding CallCheck::compare(int peer, const Place& place, std::uint64_t waited_ns) {
+CallCheck::Finding CallCheck::compare(int peer, const CallPlace& place, std::uint64_t waited_ns) {
   NoteCopy theirs;
   if (!find_theirs(team_.peer(peer), place, &theirs)) return Finding::nothing;
   if (difference(own_account(), theirs, CheckLevel::usual) != Difference::none) {
@@ -112,14 +94,14 @@ CallCheck::Finding CallCheck::compare(int peer, const Place& place, std::uint64_
 }
 
 CallCheck::Finding CallCheck::examine(int peer, std::uint64_t waited_ns) {
-  const Place place = where(team_, peer);
+  const CallPlace place = team_.calls().place_of(peer);
   if (!place.known) return Finding::nothing;
   if (place.begun >= call_.number()) {
     const Finding finding = compare(peer, place, waited_ns);
     if (finding != Finding::nothing) return finding;
   }
   if (place.ended >= call_.number() || !(place.freed || has_ended(peer, waited_ns))) return Finding::nothing;
-  const Place last = where(team_, peer);  // it may have done its part before it went
+  const CallPlace last = team_.calls().place_of(peer);  // it may have done its part before it went
   if (!last.known || last.ended >= call_.number()) return Finding::nothing;
   call_.peer_died(peer);
   return Finding::proof;
@@ -127,7 +109,7 @@ CallCheck::Finding CallCheck::examine(int peer, std::uint64_t waited_ns) {
 
 // What that member said of its failure, unless what is known says more.
 Status CallCheck::failure_of(int member, Status known) const {
-  const Status said = team_.given_up(member, call_.number());
+  const Status said = team_.calls().given_up(member, call_.number());
   if (known != Status::ok && (said == Status::ok || said == Status::peer_failed)) return known;
   return said != Status::ok ? said : Status::peer_failed;
 }
@@ -142,7 +124,7 @@ void CallCheck::clear_away() {
 
 // Whether that member is in this call.
 bool CallCheck::is_here(int peer) const {
-  const Place place = where(team_, peer);
+  const CallPlace place = team_.calls().place_of(peer);
   return place.known && place.begun == call_.number() && place.ended < call_.number();
 }
 
@@ -153,9 +135,9 @@ void CallCheck::tell_refusals() const {
     if (is_here(r)) return;
   }
   for (int r = 0; r < team_.size(); ++r) {
-    const Refused refused = team_.refused(r);
+    const Refused refused = team_.calls().refused(r);
     if (r == team_.rank() || refused.number == 0 || refused.number > call_.number()) continue;
-    const Place place = where(team_, r);
+    const CallPlace place = team_.calls().place_of(r);
     if (!place.known || place.begun >= refused.number) continue;
     log_line(LogLevel::warn,
              "communicator of %d ranks: rank %d waits in call %llu there, %s: rank %d's last call there, %s, was "
@@ -168,8 +150,8 @@ void CallCheck::tell_refusals() const {
 
 CallCheck::Trouble CallCheck::look_for_trouble(std::uint64_t waited_ns) {
   if (team_.policy().locate != nullptr) team_.policy().locate(team_.policy().locator);
-  if (team_.troubled()) clear_away();
-  if (team_.check() == CheckLevel::none) return {};
+  if (team_.calls().troubled()) clear_away();
+  if (team_.calls().check() == CheckLevel::none) return {};
   int rank = 0;
   if (const std::uint64_t theirs = left_over(team_, call_.number(), &rank)) {
     call_.report_mismatch({rank, theirs});
@@ -227,8 +209,8 @@ bool CallCheck::has_ended(int peer, std::uint64_t waited_ns) {
 bool CallCheck::check_peers(std::uint64_t waited_ns) {
   const bool moved = team_.make_room();
   if (team_.follow() || moved) return true;
-  if (team_.lacks_memory()) {
-    team_.tell_no_memory(call_.number());
+  if (team_.members().lacks_memory()) {
+    team_.members().tell_no_memory(call_.number());
     call_.fail(Status::no_memory);
     return false;
   }
@@ -248,6 +230,12 @@ bool CallCheck::finds_mismatch(int peer) {
     return true;
   }
   return false;
+}
+
+void CallCheck::report_record(int member, const Record& record) {
+  const int rank = call_.team().rank_of(member);
+  const bool gave_up = record.call >> 8 != call_.number() && team_.calls().given_up(rank, call_.number()) != Status::ok;
+  gave_up ? fail_because_of(rank) : call_.report_mismatch({rank, record.tag()});
 }
 
 void CallCheck::fail_because_of(int peer) {
@@ -271,7 +259,7 @@ void CallCheck::give_up() {
 // A description stays until every member has described the next call. A member does that after it
 // has read all descriptions of this one.
 bool CallCheck::match_calls() {
-  note_write(team_.call_descriptors()[call_.number() % kCallDescriptors], call_.number(), team_.generation(),
+  note_write(team_.members().call_descriptors()[call_.number() % kCallDescriptors], call_.number(), team_.generation(),
              call_.tag(), call_.descriptor());
   Waiter waiter(team_.policy());
   while (!all_have_described()) {

@@ -34,18 +34,10 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "shm/call.hpp"
 #include "shm/journal.hpp"
 
 namespace stretto::shm {
-
-class Call;
-class Team;
-struct InQueue;
-struct Peer;
-struct Record;
-
-// STRETTO_CHECK, the highest of all members.
-enum class CheckLevel : std::uint8_t { none, usual, strict, twice };
 
 // In what two ranks' accounts of one call differ, the most telling first.
 enum class Difference : std::uint8_t { none, collective, root, op, element, length };
@@ -57,15 +49,6 @@ enum class Difference : std::uint8_t { none, collective, root, op, element, leng
 // and its block may serve another communicator. The generation, loaded second, tells. While the
 // block is still ours, an unread record keeps it. The record may lie where the queue has moved.
 [[nodiscard]] const Record* head_of(Team& team, InQueue& queue);
-
-// Where a peer stands in this team.
-struct Place {
-  std::uint64_t begun, ended;
-  unsigned note;  // of the call that it has begun
-  bool freed;     // it has left the team
-  bool known;     // false: it has left, and many others since
-};
-[[nodiscard]] Place where(const Team& team, int peer);
 
 // The call and rank of unread data from before call `number`, although nothing failed here. 0:
 // there are none.
@@ -82,6 +65,9 @@ class CallCheck {
   bool check_peers(std::uint64_t waited_ns);
   // True: the call has failed, because some rank contradicts this one. Looks at `peer` first.
   bool finds_mismatch(int peer);
+  // Reports the member of the call's team that published this record, which is of this call or a
+  // later one.
+  void report_record(int member, const Record& record);
   // Fails a call that this peer has left without doing what this rank needs of it.
   void fail_because_of(int peer);
   // Whether that member's process has ended, or has finalized, and the launcher has had time to end
@@ -101,8 +87,8 @@ class CallCheck {
 
   [[nodiscard]] NoteCopy own_account() const;
   [[nodiscard]] Status failure_of(int member, Status known) const;
-  bool find_theirs(const Peer& peer, const Place& place, NoteCopy* theirs) const;
-  Finding compare(int peer, const Place& place, std::uint64_t waited_ns);
+  bool find_theirs(const Peer& peer, const CallPlace& place, NoteCopy* theirs) const;
+  Finding compare(int peer, const CallPlace& place, std::uint64_t waited_ns);
   Finding examine(int peer, std::uint64_t waited_ns);
   Trouble look_for_trouble(std::uint64_t waited_ns);
   void clear_away();

@@ -38,7 +38,8 @@ static_assert(Segment::kLanesOffset % kLineBytes == 0,
 bool Lane::is_over(const Lease& lease, const Team& user, bool ask) const {
   Team* const team = lease.team;
   if (team == &user) {
-    if (lease.queue->acked > lease.position || (ask && team->refresh(*lease.queue) > lease.position)) return true;
+    if (lease.queue->acked > lease.position || (ask && team->queues().refresh(*lease.queue) > lease.position))
+      return true;
   } else if (team->is_drained.load(std::memory_order_acquire)) {
     return true;
   }
@@ -98,7 +99,7 @@ bool Lane::idle(const Team& user) {
   return first_ == last_;
 }
 
-char* Lanes::segment() const { return segment_->base(); }
+TeamMemory Lanes::team_memory() { return {segment_->base(), &states_, this}; }
 
 void Lanes::init(Segment* segment, unsigned slots, std::size_t slot_bytes, std::size_t gap, unsigned count) {
   count_ = count;

@@ -108,6 +108,10 @@ class Lanes {
   // The lanes behind these are short: few programs have so many threads in calls at once.
   static constexpr unsigned kLongLanes = 16;
 
+  explicit Lanes(const MessageStates::Kind& states) : states_(states) {}
+
+  // What the teams of this process use. After init().
+  [[nodiscard]] TeamMemory team_memory();
   // From the next reserve_apart() on there are lanes for calls that the program does not wait for.
   void want_apart() { wants_apart_ = true; }
   // Before the agreement of a team that uses such lanes: peers must map them. Without room for them
@@ -129,7 +133,6 @@ class Lanes {
     concurrent_.store(concurrent, std::memory_order_relaxed);
     states_.set_concurrent(concurrent);
   }
-  [[nodiscard]] MessageStates& states() { return states_; }
   // So many lanes are of use, as far as is known.
   [[nodiscard]] unsigned wanted() const { return concurrent_.load(std::memory_order_relaxed) ? kLanes : kSerialLanes; }
   // A lane for a call of this thread. Null: there is none, and the call goes without. Give it back
@@ -152,7 +155,6 @@ class Lanes {
   [[nodiscard]] std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   static void release(Lane* lane) { lane->busy.store(false, std::memory_order_release); }
 
-  [[nodiscard]] char* segment() const;
   // The address space of `count` lanes of so many slots.
   [[nodiscard]] static std::size_t area_bytes(unsigned slots, std::size_t slot_bytes, unsigned count = kLanes) {
     return Lengths{slots, slot_bytes}.offset(count);

@@ -7,11 +7,25 @@
 // on a line again (BlockLayout): a writer of the old one that looks there once more finds another
 // generation.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
-#include "shm/queues.hpp"
+#include "shm/lines.hpp"
 
 namespace stretto::shm {
+
+// Memory of this process's segment for queues.
+struct RingMemory {
+  char* segment = nullptr;
+  void* context = nullptr;
+  // For a queue that moves, as an offset. 0: there is none.
+  std::uint64_t (*allocate)(void* context, std::size_t bytes) = nullptr;
+  // Where the communicator's rings and lines have their place, and what backs a part of it. False:
+  // there is no memory.
+  std::uint64_t place = 0;
+  bool (*back)(void* context, std::uint64_t offset, std::size_t bytes) = nullptr;
+};
 
 class LineSpace {
  public:

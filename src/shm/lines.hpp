@@ -44,13 +44,13 @@
 //
 //   ring      The writer backs a ring with memory and clears the ring's sequences. Then it stores
 //             the ring's place with release: a board's in the directory, a channel's in the ack
-//             line of the channel's reader [Team::open]. The reader looks there while it knows no
+//             line of the channel's reader [Queues::open]. The reader looks there while it knows no
 //             ring [InQueue::open].
 //   ack line  Before a reader reads its first record of a writer, it makes its ack line for that
 //             writer. It stores generation 0, resets the counters, stores the instance of its
-//             block, and then, with release, the line's place in its directory [Team::own_line].
-//             The writer looks there while it knows no line [Team::line_of]. While there is none,
-//             the reader has read nothing.
+//             block, and then, with release, the line's place in its directory [Members::own_line].
+//             The writer looks there while it knows no line [Members::line_of]. While there is
+//             none, the reader has read nothing.
 //
 // A peer that finds a place loads it with acquire, and then the generation of the member line. The
 // first word of a block changes when the block is given back, before anything else in it does. So a
@@ -61,7 +61,7 @@
 //
 // Moves. A queue of a rooted collective is full when its writer is ahead of its readers by as many
 // records as it has. If the readers are long in coming, and the message lies in records, the writer
-// moves the queue. It goes to a longer ring, in a block of its own [Team::make_room]:
+// moves the queue. It goes to a longer ring, in a block of its own [Queues::make_room]:
 //
 //   writer   clears the new ring's sequences. It stores the ring's place in `Moved::ring` of
 //            its directory (a board) or of the reader's ack line (a channel). Then it stores with

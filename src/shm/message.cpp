@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shm/message.hpp"
 
+#include "shm/call_check.hpp"
+
 namespace stretto::shm {
 
 namespace {
@@ -12,8 +14,8 @@ void heed_leavers(Call& call, const OutQueue& queue) {
   const Team& team = call.team();
   for (int r = 0; r < team.size(); ++r) {
     const bool reads = r != team.rank() && (queue.reader == OutQueue::kEverybody || queue.reader == r);
-    if (reads && team.given_up(r, call.number()) != Status::ok && CallCheck(call).finds_mismatch(team.rank_of(r)))
-        [[unlikely]]
+    if (reads && team.calls().given_up(r, call.number()) != Status::ok &&
+        CallCheck(call).finds_mismatch(team.rank_of(r))) [[unlikely]]
       return;
   }
 }
@@ -21,7 +23,7 @@ void heed_leavers(Call& call, const OutQueue& queue) {
 // The record to fill next. Null: readers have not left it.
 Record* claim(Call& call, OutQueue& queue) {
   const std::uint64_t acked = queue.acked;
-  Record* const record = call.team().claim(queue);
+  Record* const record = call.team().queues().claim(queue);
   if (queue.acked != acked) heed_leavers(call, queue);
   return record;
 }
@@ -29,7 +31,7 @@ Record* claim(Call& call, OutQueue& queue) {
 // There is no memory for the queue. The message is dropped, and its readers told.
 bool drop(Call& call) {
   call.fail(Status::no_memory);
-  call.team().tell_no_memory(call.number());
+  call.team().members().tell_no_memory(call.number());
   return true;
 }
 
@@ -66,7 +68,7 @@ bool Outgoing::publish(Call& call, OutQueue& queue, bool in_slot) {
   record->fragment_bytes = static_cast<std::uint32_t>(bytes);
   record->call = call.mark();
   record->message_bytes = total_;
-  Team::publish(queue, record);
+  Queues::publish(queue, record);
   done_ = stream_.left() == 0 || poisoned_;
   return true;
 }
@@ -84,14 +86,14 @@ bool Outgoing::publish_single_copy(Call& call, OutQueue& queue) {
   position_ = queue.written;
   reader_ = queue.reader;
   refuser_ = -1;
-  Team::publish(queue, record);
+  Queues::publish(queue, record);
   call.account(total_, Path::single);
   stage_ = Stage::single_copy;
   return true;
 }
 
 bool Outgoing::await_readers(Call& call, OutQueue& queue) {
-  if (queue.acked <= position_ && call.team().refresh(queue) <= position_) return false;
+  if (queue.acked <= position_ && call.team().queues().refresh(queue) <= position_) return false;
   heed_leavers(call, queue);
   next_refuser(call);
   return true;
@@ -102,11 +104,11 @@ void Outgoing::next_refuser(Call& call) {
   const Team& team = call.team();
   const int last = reader_ == OutQueue::kEverybody ? team.size() - 1 : reader_;
   int reader = reader_ == OutQueue::kEverybody || refuser_ >= 0 ? refuser_ + 1 : reader_;
-  while (reader <= last && (reader == team.rank() || !team.has_refused(reader, call.tag()))) ++reader;
+  while (reader <= last && (reader == team.rank() || !team.single_copy().has_refused(reader, call.tag()))) ++reader;
   done_ = reader > last;
   if (done_) return;
   call.stop_single_copy();
-  call.team().refuse({reader, team.refusal_error(reader), call.number()});
+  call.team().single_copy().note_refusal({reader, team.single_copy().error_of(reader), call.number()});
   refuser_ = reader;
   stage_ = Stage::repeating;
   stream_.start(Region{const_cast<char*>(source_), total_, &kPlainByte});
@@ -123,7 +125,7 @@ bool Outgoing::repeat(Call& call) {
 bool Outgoing::fill_slot(Call& call, OutQueue& queue, Record* record, std::size_t bytes) {
   Slot slot;
   Lane& lane = *this->lane(call);
-  const bool far = call.team().is_far(queue), last = stream_.left() == bytes;
+  const bool far = call.team().queues().is_far(queue), last = stream_.left() == bytes;
   if (!lane.take(call.team(), bytes, last && !far, &slot)) return false;
   if (slot.asked) heed_leavers(call, queue);
   far ? stream_.pack_past(slot.data, bytes) : stream_.pack(slot.data, bytes);
@@ -140,7 +142,7 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
   if (record->call == call.mark() && record->kind() != RecordKind::poison) [[likely]]
     return true;
   if (record->call >> 8 < call.number()) {
-    if (call.checked() && call.team().is_odd(queue.writer, *record))
+    if (call.checked() && call.team().calls().is_odd(queue.writer, *record))
       call.report_mismatch({call.team().rank_of(queue.writer), record->tag()});
     queue.consume();
     return false;
@@ -150,7 +152,7 @@ bool Reader::is_ours(Call& call, InQueue& queue, const Record* record) {
     call.fail(Status::peer_failed);
     queue.consume();
   } else {
-    call.report_mismatch(queue.writer, *record);
+    CallCheck(call).report_record(queue.writer, *record);
   }
   done_ = failed_ = true;
   return false;
@@ -172,10 +174,10 @@ void Reader::begin(Call& call, const InQueue& queue, const Record* record) {
 
 // Whether the writer had no memory for the queue, or this rank has none to read it.
 bool Reader::will_not_come(Call& call, const InQueue& queue) {
-  Team& team = call.team();
-  if (!team.lacks_memory() && !team.lacks_memory(queue.writer, call.number())) return false;
-  call.fail(team.lacks_memory() ? Status::no_memory : Status::peer_failed);
-  if (team.lacks_memory()) team.tell_no_memory(call.number());
+  Members& members = call.team().members();
+  if (!members.lacks_memory() && !members.lacks_memory(queue.writer, call.number())) return false;
+  call.fail(members.lacks_memory() ? Status::no_memory : Status::peer_failed);
+  if (members.lacks_memory()) members.tell_no_memory(call.number());
   return done_ = failed_ = true;
 }
 
@@ -253,12 +255,12 @@ bool Incoming::pull(Call& call, InQueue& queue) {
     bytes = reader_.bytes();  // nothing of the rest is for us
   } else {
     Team& team = call.team();
-    const bool crowded = team.readers_of(queue.writer) >= kTuning.single_copy_readers;
+    const bool crowded = team.single_copy().readers_of(queue.writer) >= kTuning.single_copy_readers;
     if (crowded && ++looks_ < kTuning.single_copy_looks) return false;
-    team.start_reading(queue.writer);
+    team.single_copy().start_reading(queue.writer);
     const int error =
         sys::peer_memory_read(team.peer(queue.writer).pid(), reader_.address(), flat ? flat : apart, wanted);
-    team.stop_reading();
+    team.single_copy().stop_reading();
     if (error != 0) {
       refuse(call, queue, error);
       return true;
@@ -274,15 +276,11 @@ bool Incoming::pull(Call& call, InQueue& queue) {
   return true;
 }
 
-// The refusal comes first, then the ack: a writer that sees the ack sees both.
 void Incoming::refuse(Call& call, InQueue& queue, int error) {
   known_ = reader_.message_bytes() - reader_.bytes();
   refused_ = true;
   reader_.start();
-  call.team().refuse({call.team().rank(), error, call.number()});
-  Ack& line = *call.team().member(queue.writer).own;  // this rank has read a record
-  line.error.store_release(static_cast<std::uint64_t>(error));
-  line.refused.store_release(call.tag());
+  call.team().single_copy().refuse(call.team().member(queue.writer), error, call.tag());
   queue.consume();
 }
 

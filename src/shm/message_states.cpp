@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "shm/message.hpp"
-
 namespace stretto::shm {
 
 MessageStates::~MessageStates() {
@@ -29,12 +27,12 @@ MessageStates::Head* MessageStates::take_from(Head*& list, int size) {
   return nullptr;
 }
 
-MessageStates::Head* MessageStates::make(int size, bool serial) {
-  const std::size_t bytes = sizeof(Head) + static_cast<std::size_t>(size) * sizeof(MessageState);
+MessageStates::Head* MessageStates::make(int size, bool serial) const {
+  const std::size_t bytes = sizeof(Head) + static_cast<std::size_t>(size) * kind_.bytes;
   void* const memory = std::aligned_alloc(alignof(Head), (bytes + alignof(Head) - 1) / alignof(Head) * alignof(Head));
   if (memory == nullptr) return nullptr;
   auto* const head = new (memory) Head{nullptr, size, serial};
-  for (int r = 0; r < size; ++r) new (array_of(head) + r) MessageState;
+  kind_.make(array_of(head), size);
   return head;
 }
 
@@ -49,9 +47,7 @@ MessageState* MessageStates::borrow(int size, bool apart) {
 
 void MessageStates::give_back(MessageState* states, bool clean) {
   Head* const head = reinterpret_cast<Head*>(states) - 1;
-  if (!clean) {
-    for (int r = 0; r < head->size; ++r) new (states + r) MessageState;
-  }
+  if (!clean) kind_.make(states, head->size);
   if (!head->serial) pthread_mutex_lock(&lock_);
   Head*& list = head->serial ? serial_ : shared_;
   head->next = list;

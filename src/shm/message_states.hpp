@@ -18,7 +18,13 @@ struct MessageState;
 
 class MessageStates {
  public:
-  MessageStates() = default;
+  // How one element is made: see message.hpp.
+  struct Kind {
+    std::size_t bytes;
+    void (*make)(MessageState* states, int count);
+  };
+
+  explicit MessageStates(const Kind& kind) : kind_(kind) {}
   ~MessageStates();
   MessageStates(const MessageStates&) = delete;
   MessageStates& operator=(const MessageStates&) = delete;
@@ -40,8 +46,9 @@ class MessageStates {
 
   static MessageState* array_of(Head* head) { return reinterpret_cast<MessageState*>(head + 1); }
   static Head* take_from(Head*& list, int size);
-  static Head* make(int size, bool serial);
+  [[nodiscard]] Head* make(int size, bool serial) const;
 
+  Kind kind_;
   std::atomic<bool> concurrent_{true};
   Head* serial_ = nullptr;
   Head* shared_ = nullptr;  // under the lock

@@ -1,94 +1,116 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two ends of a queue as this rank sees them (protocol: lines.hpp).
+// The queues that this rank shares with the members of a team: its board and its channels, and the
+// ends of theirs that it reads (protocol: lines.hpp). They get memory at their first use, and
+// longer rings for a rank that waits long. This class also knows which readers are far.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
-#include "base/tuning.hpp"
-#include "shm/lines.hpp"
+#include "base/array.hpp"
+#include "shm/members.hpp"
+#include "shm/queue.hpp"
 
 namespace stretto::shm {
 
-struct Member;
-
-// A ring of records that this rank writes: its board, or a channel to one member.
-struct OutQueue {
-  Record* ring = nullptr;
-  unsigned records = 0;  // a power of two
-  // Which readers must have read a record before it is written over.
-  int reader = kEverybody;
-  std::uint64_t written = 0;  // records published so far
-  std::uint64_t acked = 0;    // records known to have been read by all readers
-  // When so many are written, a reader's distance is measured.
-  std::uint64_t measure_at = Tuning::kNever;
-  // Records written when its readers were asked last. A rank that asks again finds their lines in
-  // its own cache.
-  std::uint64_t looked_at = 0;
-  // Records that a message waits for room in, if it may have more of it (see Team::make_room).
-  unsigned wanted = 0;
-  std::uint64_t moved_at = 0;  // records written when it moved last, if it has
-
-  static constexpr int kEverybody = -1;
-};
-
-// A ring of records of a peer that this rank reads.
-struct InQueue {
-  const Record* ring = nullptr;
-  unsigned records = 0;  // 1: the writer has not made the ring yet, and may never do so
-  int writer = -1;
-  Atomic<std::uint64_t>* ack = nullptr;  // null: as long as there is no ring
-  std::uint64_t read = 0;                // records read so far
-  Member* from = nullptr;
-
-  [[nodiscard]] const Record* place(unsigned ahead) const { return ring + ((read + ahead) & (records - 1)); }
-  // The record after `ahead` others, if it has been published.
-  [[nodiscard]] const Record* peek(unsigned ahead = 0) {
-    const Record* record = place(ahead);
-    // Pairs with Team::publish.
-    if (record->sequence.load_acquire() == read + ahead + 1) return record;
-    return records == 1 && open() ? peek(ahead) : nullptr;
+class Queues {
+ public:
+  explicit Queues(Members& members) : members_(members) { board_.reader = OutQueue::kEverybody; }
+  // How many records each queue has when it is made.
+  void open(const BlockLayout& layout) { records_ = layout.records(); }
+  // Queues that move go to blocks of this memory.
+  void move_to(const RingMemory& memory) { memory_ = memory; }
+  // As those of the communicator whose tier this is.
+  void settle_as(const Queues& whole) {
+    memory_ = whole.memory_;
+    far_from(whole.far_ns_);
   }
-  // Looks for the ring. False: the writer has not made it yet, or this rank has no memory for its
-  // ack line.
-  bool open();
-  // What a record of kind slot points at.
-  [[nodiscard]] inline const char* slot(const Record* record) const;
-  // For a rank that waits for the record after `ahead` others of a message in records. Its second
-  // line and the next records come while its first line does. The writer takes a line back that it
-  // has not finished. That costs less than a miss after the wait. The number of lines is always the
-  // same: a loop that counted a message's own lines was slower than lines too many.
-  void fetch(unsigned ahead) const {
-    __builtin_prefetch(reinterpret_cast<const char*>(place(ahead)) + sizeof(Record) / 2);
-#pragma GCC unroll 8
-    for (unsigned more = 1; more < kTuning.inline_records; ++more) {
-      const char* const lines = reinterpret_cast<const char*>(place(ahead + more));
-      __builtin_prefetch(lines);
-      __builtin_prefetch(lines + sizeof(Record) / 2);
+
+  [[nodiscard]] OutQueue& board() { return board_; }
+  [[nodiscard]] Channels& channels(Member& member) const {
+    return member.channels != nullptr ? *member.channels : make_channels(member);
+  }
+  // Null: nothing has come on that member's board.
+  [[nodiscard]] InQueue* board_if_any(int rank) const {
+    const bool any = members_.known_member(rank) != nullptr || members_.directory(rank).board_ring.load_acquire() != 0;
+    return any ? &members_.member(rank).board : nullptr;
+  }
+  // Null: nothing has come through the channel from that member.
+  [[nodiscard]] InQueue* channel_if_any(int rank) const {
+    const bool any = channels_if_any(rank) != nullptr || members_.channel_ring(rank) != 0;
+    return any ? &channels(members_.member(rank)).from : nullptr;
+  }
+
+  // The record to fill next. Null: readers have not left it, or there is no memory for the queue,
+  // which then has no records.
+  Record* claim(OutQueue& queue) {
+    if (queue.written - queue.acked >= queue.records && !has_room(queue)) return nullptr;
+    return queue.ring + (queue.written & (queue.records - 1));
+  }
+  static void publish(OutQueue& queue, Record* record) { record->sequence.store_release(++queue.written); }
+  // Asks the readers of one of our queues how far they are.
+  std::uint64_t refresh(OutQueue& queue) {
+    if (queue.written >= queue.measure_at && queue.written != queue.looked_at) measure(queue);
+    queue.looked_at = queue.written;
+    const std::uint64_t now = hear(queue);
+    return queue.acked = now < queue.written ? now : queue.written;
+  }
+  // Calls visit(queue) for each queue that this rank has written to, until one call returns false.
+  template <class Visit>
+  bool each_written(const Visit& visit) {
+    if (!visit(board_)) return false;
+    for (int r = 0; r < members_.size(); ++r) {
+      Channels* const channels = r == members_.rank() ? nullptr : channels_if_any(r);
+      if (channels != nullptr && !visit(channels->to)) return false;
     }
+    return true;
   }
-  // Pairs with Team::acked_by.
-  void consume(unsigned count = 1) { ack->store_release(read += count); }
-};
 
-// Memory of this process's segment for queues.
-struct RingMemory {
-  char* segment = nullptr;
-  void* context = nullptr;
-  // For a queue that moves, as an offset. 0: there is none.
-  std::uint64_t (*allocate)(void* context, std::size_t bytes) = nullptr;
-  // Where the communicator's rings and lines have their place, and what backs a part of it. False:
-  // there is no memory.
-  std::uint64_t place = 0;
-  bool (*back)(void* context, std::uint64_t offset, std::size_t bytes) = nullptr;
-};
+  // Whether slots for this queue are written past the caches: at least half of its readers are far.
+  void far_from(std::uint64_t ns);
+  [[nodiscard]] bool is_far(const OutQueue& queue) const {
+    if (far_ns_ == 0) return true;
+    return queue.reader == OutQueue::kEverybody ? far_members_ != 0 && 2 * far_members_ >= members_.size() - 1
+                                                : members_.member(queue.reader).distance.is_far();
+  }
 
-// Where queues are read that their writers have not made.
-inline constinit const Record kUnwritten{};
+  // For a rank that has waited long. Moves full queues to longer rings. True: something has
+  // changed.
+  bool make_room();
+  // Reads on in the new rings of peers' queues that have moved. True: something has changed.
+  bool follow();
+  bool follow(InQueue& queue);
+  // Calls visit(offset, bytes) for each block that queues have moved to.
+  template <class Visit>
+  void each_ring(const Visit& visit) const {
+    for (const Ring& ring : rings_) visit(ring.offset, ring.bytes);
+  }
 
-// The channels to a member and from it, as this rank sees them. It has them once it uses one.
-struct Channels {
-  OutQueue to;  // it has no records until we write to it
-  InQueue from;
+ private:
+  struct Ring {
+    std::uint64_t offset;
+    std::size_t bytes;
+  };
+
+  Channels& make_channels(Member& member) const;
+  [[nodiscard]] Channels* channels_if_any(int rank) const {
+    const Member* const m = members_.known_member(rank);
+    return m == nullptr ? nullptr : m->channels;
+  }
+  bool has_room(OutQueue& queue);
+  bool open(OutQueue& queue);
+  bool make_room(OutQueue& queue);
+  [[nodiscard]] const Moved* moved(const InQueue& queue) const;
+  std::uint64_t hear(const OutQueue& queue);  // records that all its readers have read
+  void measure(OutQueue& queue);
+
+  Members& members_;
+  OutQueue board_;
+  unsigned records_ = 0;  // of each queue when it is made
+  RingMemory memory_;
+  Array<Ring> rings_;
+  std::uint64_t far_ns_ = Tuning::kNever;
+  std::uint64_t measure_from_ = Tuning::kNever;  // the first OutQueue::measure_at of a queue
+  int far_members_ = 0;
+  int measured_ = 0;  // the member whose distance was measured last for the board
 };
 
 }  // namespace stretto::shm

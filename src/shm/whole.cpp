@@ -8,7 +8,7 @@ namespace {
 bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t bytes, Stamp stamp) {
   Slot slot;
   Lane* const lane = call.lane();
-  const bool far = call.team().is_far(queue);
+  const bool far = call.team().queues().is_far(queue);
   if (!has_room(call.team(), queue, 1) || lane == nullptr || !lane->take(call.team(), bytes, !far, &slot)) return false;
   far ? copy_past(slot.data, source, bytes) : copy(slot.data, source, bytes);
   lane->lease(slot, &call.team(), queue, call.number());
@@ -25,7 +25,7 @@ bool send_slot(Call& call, OutQueue& queue, const char* source, std::size_t byte
 bool send_larger(Call& call, OutQueue& queue, const char* source, std::uint64_t total, Stamp stamp) {
   const auto length = static_cast<std::size_t>(total);
   const unsigned records = records_of(total);
-  const bool in_slot = records == 0 || (records > kTuning.inline_records_far && call.team().is_far(queue));
+  const bool in_slot = records == 0 || (records > kTuning.inline_records_far && call.team().queues().is_far(queue));
   if (in_slot) return total <= call.fragment_bytes(total) && send_slot(call, queue, source, length, stamp);
   if (!has_room(call.team(), queue, records)) return false;
   for (std::size_t at = 0; at < length; at += kInlineBytes) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Short messages between plain pieces of memory, without a message object. An Outgoing or Incoming
-// keeps what it needs to stop anywhere and go on later. That costs a short call half of its
-// instructions. A message that goes in one piece needs none of it. The records are the same, so
-// either end may go this way alone.
+// Short messages between plain pieces of memory, without a message object. An object (Outgoing,
+// Incoming) can stop at any byte and go on later. What it keeps for that costs a short call half of
+// its instructions. A message that goes in one piece needs no such state. The records are the same:
+// one end may use these functions while the other end has an object.
 //
-// All functions return false if this way is not open. Nothing has happened then, and the long way
-// takes the message from the start.
+// A function returns false if it cannot move the message. It has then changed nothing, and the
+// caller moves the message by an object.
 #pragma once
+#include "shm/call_check.hpp"
 #include "shm/message.hpp"
 
 namespace stretto::shm {
@@ -31,14 +32,14 @@ inline void publish(const Call& call, OutQueue& queue, Record* record, std::size
   record->fragment_bytes = static_cast<std::uint32_t>(bytes);
   record->call = call.mark();
   record->message_bytes = message_bytes;
-  Team::publish(queue, record);
+  Queues::publish(queue, record);
 }
 
 inline bool has_room(Team& team, OutQueue& queue, unsigned records) {
   const auto taken = [&] { return queue.written - queue.acked + records > queue.records; };
   if (!taken()) [[likely]]
     return true;
-  team.refresh(queue);
+  team.queues().refresh(queue);
   return !taken();
 }
 
@@ -60,7 +61,7 @@ inline void copy_payload(char* to, const char* from, std::size_t bytes) {
   // Others read the next record's line last, so a store to it waits until it comes back. In a
   // reduction, or from far away, that takes longer than the processor looks ahead. So the rank asks
   // for the line now, while it waits anyway.
-  if (bytes <= kFirstLineBytes && (call.descriptor().op != 0 || call.team().is_far(queue)))
+  if (bytes <= kFirstLineBytes && (call.descriptor().op != 0 || call.team().queues().is_far(queue)))
     sys::fetch_to_write(next_record(queue));
 }
 
@@ -96,8 +97,8 @@ inline const Record* await(Call& call, InQueue& queue, Waiter& waiter, bool pati
     if (const Record* const record = queue.peek(ahead)) return record;
     if (in_lines) queue.fetch(ahead);
     if (waiter.is_long() &&
-        (!patient ||
-         (queue.records == 1 && (call.team().lacks_memory() || call.team().lacks_memory(queue.writer, call.number())))))
+        (!patient || (queue.records == 1 && (call.team().members().lacks_memory() ||
+                                             call.team().members().lacks_memory(queue.writer, call.number())))))
       return nullptr;
     if (waiter.step() && !CallCheck(call).check_peers(waiter.waited_ns())) return nullptr;
   }
@@ -145,7 +146,7 @@ inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Wait
     record = whole::await(call, queue, waiter, true, in_lines);
     if (record == nullptr) return true;
     if (record->call != call.mark()) [[unlikely]] {  // the writer gave the call up
-      call.report_mismatch(queue.writer, *record);
+      CallCheck(call).report_record(queue.writer, *record);
       return true;
     }
   }

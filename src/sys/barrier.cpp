@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// membarrier(2).
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// A function in a child process that shares this process's memory.
 #include <sched.h>
 #include <sys/wait.h>
 

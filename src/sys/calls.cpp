@@ -63,15 +63,15 @@ constexpr int kUserDispatch = 2;          // si_code
 constexpr unsigned kX86_64 = 0xc000003e;  // si_arch
 constexpr int kSyscallBytes = 2;          // of the instruction
 
-constinit std::atomic<CallHandler> handler_{nullptr};
-constinit std::atomic<void*> context_{nullptr};
-constinit Action before_ = {};  // the action of SIGSYS that ours has replaced
+constinit std::atomic<CallHandler> g_handler{nullptr};
+constinit std::atomic<void*> g_context{nullptr};
+constinit Action g_before = {};  // the action of SIGSYS that ours has replaced
 
 // The kernel reads it at each system call of a thread that is on.
-[[gnu::tls_model("initial-exec")]] constinit thread_local volatile char selector_ = kAllow;
+[[gnu::tls_model("initial-exec")]] constinit thread_local volatile char t_selector = kAllow;
 
 void switch_off() {
-  selector_ = kAllow;
+  t_selector = kAllow;
   (void)call(SYS_prctl, kDispatch, kDispatchOff);
 }
 
@@ -79,8 +79,8 @@ void switch_off() {
 // Fortran's runtime has a handler that prints where the program is, and sandboxes have one for the
 // calls that they forbid.
 void pass_on(int signal, siginfo_t* info, void* context) {
-  if (!detail::is_default(before_)) {
-    if (!detail::is_ignored(before_)) before_.handler(signal, info, context);
+  if (!detail::is_default(g_before)) {
+    if (!detail::is_ignored(g_before)) g_before.handler(signal, info, context);
     return;
   }
   (void)action_set(SIGSYS, {});
@@ -114,7 +114,8 @@ void on_sigsys(int signal, siginfo_t* info, void* context) {
   constexpr int kArguments[6] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
   for (int i = 0; i < 6; ++i) caught.arguments[i] = static_cast<long>(registers[kArguments[i]]);
   caught.from = info->si_call_addr;
-  const CallAnswer answer = handler_.load(std::memory_order_acquire)(context_.load(std::memory_order_relaxed), caught);
+  const CallAnswer answer =
+      g_handler.load(std::memory_order_acquire)(g_context.load(std::memory_order_relaxed), caught);
   if (answer.again || caught.number < 0) {
     switch_off();
     registers[REG_RIP] -= kSyscallBytes;  // RAX holds the number again
@@ -148,16 +149,16 @@ int calls_install(CallHandler handler, void* context) {
   Action before{};
   if (const int error = action_get(SIGSYS, &before)) return error;
   if (is_ours(before)) return EBUSY;  // there is one handler
-  before_ = before;
-  context_.store(context, std::memory_order_relaxed);
-  handler_.store(handler, std::memory_order_release);
+  g_before = before;
+  g_context.store(context, std::memory_order_relaxed);
+  g_handler.store(handler, std::memory_order_release);
   if (const int error = fault::strike("calls_install.action")) return error;
   return action_set(SIGSYS, {on_sigsys, SA_SIGINFO | SA_NODEFER | detail::kRestorer, stretto_calls_return, 0});
 }
 
 void calls_uninstall() {
   Action action{};
-  if (action_get(SIGSYS, &action) == 0 && is_ours(action)) (void)action_set(SIGSYS, before_);
+  if (action_get(SIGSYS, &action) == 0 && is_ours(action)) (void)action_set(SIGSYS, g_before);
 }
 
 int calls_on() {
@@ -166,14 +167,14 @@ int calls_on() {
   if (const int error = fault::strike("calls_on")) return error;
   const long begin = number_of(reinterpret_cast<const void*>(stretto_calls_begin));
   const long bytes = number_of(stretto_calls_end) - begin;
-  const long result = call(SYS_prctl, kDispatch, kDispatchOn, begin, bytes, number_of(&selector_));
+  const long result = call(SYS_prctl, kDispatch, kDispatchOn, begin, bytes, number_of(&t_selector));
   if (result != 0) return static_cast<int>(-result);
-  selector_ = kBlock;
+  t_selector = kBlock;
   return 0;
 }
 
 void calls_off() {
-  if (selector_ != kAllow) switch_off();
+  if (t_selector != kAllow) switch_off();
 }
 
 long call_through(long number, const long (&arguments)[6]) { return stretto_calls_begin(number, arguments); }

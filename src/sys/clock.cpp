@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Clocks, processor time and naps.
 #include <sched.h>
 #include <sys/resource.h>
 #include <time.h>

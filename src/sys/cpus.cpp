@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The processors that this process may use, and what they are.
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>

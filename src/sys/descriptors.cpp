@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Passing descriptors to processes on the same node, by letters and by /proc.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>

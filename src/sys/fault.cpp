@@ -22,16 +22,16 @@ struct Rule {
 };
 
 // One lock for everything: a fault build need not be fast, but counts must be exact.
-constinit pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-constinit Rule rules[kRules] = {};
-constinit int rule_count = 0;
-constinit bool environment_read = false;
-constinit std::uint64_t call_count = 0;
-constinit std::uint64_t strike_count = 0;
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+constinit Rule g_rules[kRules] = {};
+constinit int g_rule_count = 0;
+constinit bool g_environment_read = false;
+constinit std::uint64_t g_call_count = 0;
+constinit std::uint64_t g_strike_count = 0;
 
-struct Locked {
-  Locked() { pthread_mutex_lock(&lock); }
-  ~Locked() { pthread_mutex_unlock(&lock); }
+struct FaultLock {
+  FaultLock() { pthread_mutex_lock(&g_lock); }
+  ~FaultLock() { pthread_mutex_unlock(&g_lock); }
 };
 
 int error_by_name(const char* name, std::size_t length) {
@@ -65,8 +65,8 @@ bool parse_rule(const char* text, std::size_t length, Rule& rule) {
 bool arm_locked(const char* text) {
   while (*text) {
     const std::size_t length = std::strcspn(text, ",");
-    if (rule_count == kRules || !parse_rule(text, length, rules[rule_count])) return false;
-    ++rule_count;
+    if (g_rule_count == kRules || !parse_rule(text, length, g_rules[g_rule_count])) return false;
+    ++g_rule_count;
     text += length;
     if (*text == ',') ++text;
   }
@@ -76,7 +76,7 @@ bool arm_locked(const char* text) {
 // A malformed rule stops the program. Otherwise a test with a typing error would get no fault, and
 // pass without testing anything.
 void read_environment() {
-  environment_read = true;
+  g_environment_read = true;
   const char* text = std::getenv("STRETTO_FAULT");
   if (!text || arm_locked(text)) return;
   static constexpr char kMessage[] = "stretto: error: STRETTO_FAULT is not point:n:ERRNO[,...]\n";
@@ -94,45 +94,45 @@ bool applies(Rule& rule, const char* point) {
 }  // namespace
 
 int strike(const char* point) {
-  const Locked locked;
-  if (!environment_read) read_environment();
-  ++call_count;
+  const FaultLock locked;
+  if (!g_environment_read) read_environment();
+  ++g_call_count;
   int error = 0;
-  for (int i = 0; i < rule_count; ++i) {
-    if (applies(rules[i], point) && error == 0) error = rules[i].error;
+  for (int i = 0; i < g_rule_count; ++i) {
+    if (applies(g_rules[i], point) && error == 0) error = g_rules[i].error;
   }
-  if (error != 0) ++strike_count;
+  if (error != 0) ++g_strike_count;
   return error;
 }
 
 void fail_nth(std::uint64_t n, int error) {
-  const Locked locked;
-  environment_read = true;
-  rules[0] = {{}, n, 0, error};
-  rule_count = 1;
-  call_count = strike_count = 0;
+  const FaultLock locked;
+  g_environment_read = true;
+  g_rules[0] = {{}, n, 0, error};
+  g_rule_count = 1;
+  g_call_count = g_strike_count = 0;
 }
 
 bool arm(const char* text) {
-  const Locked locked;
+  const FaultLock locked;
   return arm_locked(text);
 }
 
 void disarm() {
-  const Locked locked;
-  environment_read = true;
-  rule_count = 0;
-  call_count = strike_count = 0;
+  const FaultLock locked;
+  g_environment_read = true;
+  g_rule_count = 0;
+  g_call_count = g_strike_count = 0;
 }
 
 std::uint64_t calls() {
-  const Locked locked;
-  return call_count;
+  const FaultLock locked;
+  return g_call_count;
 }
 
 std::uint64_t strikes() {
-  const Locked locked;
-  return strike_count;
+  const FaultLock locked;
+  return g_strike_count;
 }
 
 }  // namespace stretto::sys::fault

@@ -43,46 +43,46 @@ using detail::twice;
 #endif
 
 // The order of the stores: context before is_away.
-constinit std::atomic<void*> context_{nullptr};
-constinit std::atomic<bool (*)(void*, std::uint64_t)> is_away_{nullptr};
-constinit int fd_ = -1;
-constinit std::atomic<std::uint32_t> changes_{0};  // counts moves; waiting threads sleep on it
-constinit std::atomic<std::uint64_t> wanted_[kMostFaultEvents] = {};
-constinit Action before_ = {};  // what ours has replaced
+constinit std::atomic<void*> g_context{nullptr};
+constinit std::atomic<bool (*)(void*, std::uint64_t)> g_is_away{nullptr};
+constinit int g_fd = -1;
+constinit std::atomic<std::uint32_t> g_changes{0};  // counts moves; waiting threads sleep on it
+constinit std::atomic<std::uint64_t> g_wanted[kMostFaultEvents] = {};
+constinit Action g_before = {};  // what ours has replaced
 
-constinit Action before_init_ = {}, after_init_ = {};  // of SIGSEGV, around MPI_Init
+constinit Action g_before_init = {}, g_after_init = {};  // of SIGSEGV, around MPI_Init
 
 struct Retry {
   std::uint64_t address, instruction;
   std::uint32_t changes;
 };
-[[gnu::tls_model("initial-exec")]] constinit thread_local Retry retry_ = {};
+[[gnu::tls_model("initial-exec")]] constinit thread_local Retry t_retry = {};
 
 // ---- the handler ----
 
 void pass_on(int signal, siginfo_t* info, void* context) {
   const bool is_fault = info->si_code > 0;
-  if (detail::is_handler(before_)) {
-    const Action action = before_;
-    if ((action.flags & SA_RESETHAND) != 0) before_ = {};
+  if (detail::is_handler(g_before)) {
+    const Action action = g_before;
+    if ((action.flags & SA_RESETHAND) != 0) g_before = {};
     std::uint64_t mask = action.mask | ((action.flags & SA_NODEFER) != 0 ? 0 : detail::bit_of(SIGSEGV));
     (void)call(SYS_rt_sigprocmask, SIG_BLOCK, number_of(&mask), 0, detail::kMaskBytes);
     return action.handler(signal, info, context);  // the return from ours restores the mask
   }
-  if (!is_fault && detail::is_ignored(before_)) return;
+  if (!is_fault && detail::is_ignored(g_before)) return;
   // A fault comes again, and the kernel ends the process for it.
   (void)action_set(SIGSEGV, {});
   if (!is_fault) (void)call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), SIGSEGV);
 }
 
 void want(std::uint64_t address) {
-  for (const auto& each : wanted_)
+  for (const auto& each : g_wanted)
     if (each.load(std::memory_order_relaxed) == address) return;
-  for (auto& each : wanted_) {
+  for (auto& each : g_wanted) {
     std::uint64_t none = 0;
     if (!each.compare_exchange_strong(none, address)) continue;
     const std::uint64_t one = 1;
-    (void)call(SYS_write, fd_, number_of(&one), sizeof one);
+    (void)call(SYS_write, g_fd, number_of(&one), sizeof one);
     return;
   }
 }
@@ -90,19 +90,19 @@ void want(std::uint64_t address) {
 // False: it is no fault of a guarded page.
 bool wait_for(std::uint64_t address, std::uint64_t instruction) {
   constexpr long kNapNs = 10'000'000;
-  const auto is_away = is_away_.load(std::memory_order_acquire);
+  const auto is_away = g_is_away.load(std::memory_order_acquire);
   if (is_away == nullptr) return false;
   // Before the question: a move after it ends the sleep.
-  const std::uint32_t changes = changes_.load(std::memory_order_acquire);
-  if (is_away(context_.load(std::memory_order_relaxed), address)) {
-    retry_ = {};
+  const std::uint32_t changes = g_changes.load(std::memory_order_acquire);
+  if (is_away(g_context.load(std::memory_order_relaxed), address)) {
+    t_retry = {};
     want(address);
     const timespec time{0, kNapNs};
-    (void)call(SYS_futex, number_of(&changes_), FUTEX_WAIT_PRIVATE, changes, number_of(&time));
+    (void)call(SYS_futex, number_of(&g_changes), FUTEX_WAIT_PRIVATE, changes, number_of(&time));
     return true;
   }
-  if (retry_.address == address && retry_.instruction == instruction && retry_.changes == changes) return false;
-  retry_ = {address, instruction, changes};
+  if (t_retry.address == address && t_retry.instruction == instruction && t_retry.changes == changes) return false;
+  t_retry = {address, instruction, changes};
   return true;
 }
 
@@ -126,7 +126,7 @@ Action action_now() {
 }
 
 bool is_mpis(const Action& action) {
-  return !detail::is_handler(before_init_) && action.handler == after_init_.handler;
+  return !detail::is_handler(g_before_init) && action.handler == g_after_init.handler;
 }
 
 int check_process() {
@@ -181,8 +181,8 @@ void reserve_again(char* at, std::size_t bytes) {
 // Whether it may be written. The kernel adds 0 to a word.
 bool is_writable(const char* at) {
   constexpr long kAddNothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0);
-  const long arguments[6] = {number_of(&changes_), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, number_of(at),
-                             kAddNothing};
+  const long arguments[6] = {
+      number_of(&g_changes), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, number_of(at), kAddNothing};
   return call_through(SYS_futex, arguments) != -EFAULT;
 }
 
@@ -211,8 +211,8 @@ int remap(const Faults& faults, char* to, char* from, std::size_t bytes, std::si
 }
 
 void tell_change() {
-  changes_.fetch_add(1, std::memory_order_acq_rel);
-  (void)call(SYS_futex, number_of(&changes_), FUTEX_WAKE_PRIVATE, INT_MAX);
+  g_changes.fetch_add(1, std::memory_order_acq_rel);
+  (void)call(SYS_futex, number_of(&g_changes), FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 // The range has no pages any more: this changes nothing, but the kernel does it only to private
@@ -228,8 +228,8 @@ int take_rights(Pages pages) {
 
 }  // namespace
 
-void signals_before_init() { before_init_ = action_now(); }
-void signals_after_init() { after_init_ = action_now(); }
+void signals_before_init() { g_before_init = action_now(); }
+void signals_after_init() { g_after_init = action_now(); }
 
 int signal_open(const FaultOwner& owner, int* fd) {
   Action before{};
@@ -238,10 +238,10 @@ int signal_open(const FaultOwner& owner, int* fd) {
   if (detail::is_handler(before) && !is_mpis(before)) return EALREADY;
   const int made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (made < 0) return errno;
-  fd_ = made;
-  before_ = before;
-  context_.store(owner.context, std::memory_order_relaxed);
-  is_away_.store(owner.is_away, std::memory_order_release);
+  g_fd = made;
+  g_before = before;
+  g_context.store(owner.context, std::memory_order_relaxed);
+  g_is_away.store(owner.is_away, std::memory_order_release);
   // On another stack, if the handler before it would run there.
   const unsigned long flags = SA_SIGINFO | SA_NODEFER | detail::kRestorer | (before.flags & SA_ONSTACK);
   int error = fault::strike("signal_open.action");
@@ -250,16 +250,16 @@ int signal_open(const FaultOwner& owner, int* fd) {
     *fd = made;
     return 0;
   }
-  is_away_.store(nullptr, std::memory_order_release);
+  g_is_away.store(nullptr, std::memory_order_release);
   close(made);
   return error;
 }
 
 void signal_close() {
   Action action{};
-  if (action_get(SIGSEGV, &action) == 0 && is_ours(action)) (void)action_set(SIGSEGV, before_);
-  is_away_.store(nullptr, std::memory_order_release);
-  fd_ = -1;
+  if (action_get(SIGSEGV, &action) == 0 && is_ours(action)) (void)action_set(SIGSEGV, g_before);
+  g_is_away.store(nullptr, std::memory_order_release);
+  g_fd = -1;
 }
 
 int signal_guard(const Faults& faults, Pages pages, Pages spare) {
@@ -288,7 +288,7 @@ int signal_next(int fd, FaultEvent (&events)[kMostFaultEvents], int* count) {
   std::uint64_t ignored = 0;
   (void)read(fd, &ignored, sizeof ignored);
   *count = 0;
-  for (auto& each : wanted_) {
+  for (auto& each : g_wanted) {
     const std::uint64_t address = each.exchange(0);
     if (address == 0) continue;
     FaultEvent& event = events[(*count)++];

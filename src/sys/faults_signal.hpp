@@ -24,7 +24,7 @@ namespace stretto::sys {
 void signals_before_init();
 void signals_after_init();
 
-// ---- for faults*.cpp ----
+// ---- for faults_open.cpp and faults_pages.cpp ----
 int signal_open(const FaultOwner& owner, int* fd);
 void signal_close();
 int signal_guard(const Faults& faults, Pages pages, Pages spare);

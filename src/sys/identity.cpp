@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Who a process is, on which host, and whether it still lives.
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>

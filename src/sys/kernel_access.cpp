@@ -41,7 +41,7 @@ struct ThreadIds {
     ++count;
   }
 };
-constinit ThreadIds before_init_ = {}, of_mpi_ = {};
+constinit ThreadIds g_before_init = {}, g_of_mpi = {};
 
 struct DirectoryEntry {  // of getdents64
   std::uint64_t inode;
@@ -78,7 +78,7 @@ int count_threads() {
 // ---- handlers ----
 
 constexpr int kSignals = 64;
-constinit const void* handlers_[kSignals] = {};  // before MPI_Init; after it those that it has installed
+constinit const void* g_handlers[kSignals] = {};  // before MPI_Init; after it those that it has installed
 
 // Calls `each(signal, handler)`. Null: there is none.
 template <class Each>
@@ -128,21 +128,21 @@ Span own_stack() {
 }  // namespace
 
 void access_before_init() {
-  each_handler([](int signal, const void* handler) { handlers_[signal - 1] = handler; });
-  before_init_.count = 0;
-  (void)each_thread([](long id) { before_init_.add(id); });
+  each_handler([](int signal, const void* handler) { g_handlers[signal - 1] = handler; });
+  g_before_init.count = 0;
+  (void)each_thread([](long id) { g_before_init.add(id); });
 }
 
 // Threads that could not be noted before count as the program's.
 void access_after_init() {
   each_handler([](int signal, const void* handler) {
-    const void*& before = handlers_[signal - 1];
+    const void*& before = g_handlers[signal - 1];
     before = before == handler ? nullptr : handler;
   });
-  of_mpi_.count = 0;
-  if (before_init_.count == 0 || before_init_.count > ThreadIds::kMost) return;
+  g_of_mpi.count = 0;
+  if (g_before_init.count == 0 || g_before_init.count > ThreadIds::kMost) return;
   (void)each_thread([](long id) {
-    if (!before_init_.has(id)) of_mpi_.add(id);
+    if (!g_before_init.has(id)) g_of_mpi.add(id);
   });
 }
 
@@ -154,7 +154,7 @@ std::uint64_t handled_signals() {
     const auto is_in = [&](const auto& some) {
       return std::find(std::begin(some), std::end(some), signal) != std::end(some);
     };
-    if (handler != nullptr && handler != handlers_[signal - 1] && !is_in(kFatal) && !is_in(kOfLibc) &&
+    if (handler != nullptr && handler != g_handlers[signal - 1] && !is_in(kFatal) && !is_in(kOfLibc) &&
         !is_of_ucx(handler))
       handled |= std::uint64_t{1} << (signal - 1);
   });
@@ -162,13 +162,13 @@ std::uint64_t handled_signals() {
 }
 
 bool is_only_thread() {
-  if (count_threads() - own_threads.load() <= 1) return true;
+  if (count_threads() - g_own_threads.load() <= 1) return true;
   int others = 0;
-  const bool known = each_thread([&](long id) { others += of_mpi_.has(id) ? 0 : 1; });
-  return known && others - own_threads.load() <= 1;
+  const bool known = each_thread([&](long id) { others += g_of_mpi.has(id) ? 0 : 1; });
+  return known && others - g_own_threads.load() <= 1;
 }
 
-bool has_threads_of_mpi() { return count_threads() - own_threads.load() > 1; }
+bool has_threads_of_mpi() { return count_threads() - g_own_threads.load() > 1; }
 
 bool runs_handlers_elsewhere(std::uint64_t signals) {
   constexpr const char* kBlocked = "SigBlk:";

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Memory: segments that others map, and address space.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Names that a process takes for as long as it lives: abstract sockets.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

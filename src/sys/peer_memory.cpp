@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Reading another process's memory.
 #include <sys/uio.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Writing to standard error, and ending the process.
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>

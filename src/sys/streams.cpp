@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// TCP connections.
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -40,15 +40,15 @@ int control(const Waits& waits, int operation, int fd, Interest interest, std::u
 }
 
 // 0: only the clock of milliseconds is there, rounded up so that nobody spins through the last one.
-constinit std::atomic<bool> has_nanoseconds{true};
+constinit std::atomic<bool> g_has_nanoseconds{true};
 
 int wait_once(int epoll, std::uint64_t timeout_ns, epoll_event* events, int most) {
-  if (has_nanoseconds.load(std::memory_order_relaxed)) {
+  if (g_has_nanoseconds.load(std::memory_order_relaxed)) {
     const timespec time{static_cast<time_t>(timeout_ns / kSecondNs), static_cast<long>(timeout_ns % kSecondNs)};
     const timespec* const limit = timeout_ns == kForever ? nullptr : &time;
     const long found = syscall(SYS_epoll_pwait2, epoll, events, most, limit, nullptr, 0);
     if (found >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(found);
-    has_nanoseconds.store(false, std::memory_order_relaxed);  // old, or a filter that is older than the call
+    g_has_nanoseconds.store(false, std::memory_order_relaxed);  // old, or a filter that is older than the call
   }
   const std::uint64_t milliseconds = timeout_ns / kMillisecondNs + (timeout_ns % kMillisecondNs != 0 ? 1 : 0);
   return epoll_wait(epoll, events, most,

@@ -18,7 +18,7 @@
 
 namespace stretto::topo {
 
-struct Exchange {
+struct RecordExchange {
   Bootstrap ranks;
   // Of `count` ranks, in ascending order, each gives `bytes` bytes. All ranks get count * bytes.
   // Collective over all ranks. False: the host failed. The context is that of `ranks`.
@@ -31,7 +31,7 @@ class Records {
  public:
   // Collective. False: this rank has no memory, or the host failed, or the hashes of two records
   // are alike. The ranks may differ.
-  bool gather(const Exchange& exchange, const Record& mine) {
+  bool gather(const RecordExchange& exchange, const Record& mine) {
     const Bootstrap& ranks = exchange.ranks;
     const auto size = static_cast<std::size_t>(ranks.size);
     const std::uint64_t own = hash(mine);

@@ -105,7 +105,7 @@ Endpoint Listeners::open(const sys::HostAddress* addresses, int address_count) {
   return endpoint;
 }
 
-bool Incoming::accept(const Listeners& listeners, std::size_t awaited) {
+bool IncomingConnections::accept(const Listeners& listeners, std::size_t awaited) {
   full_ = false;
   for (int i = 0; i < listeners.count; ++i) {
     while (has_room(awaited)) {
@@ -123,7 +123,7 @@ bool Incoming::accept(const Listeners& listeners, std::size_t awaited) {
 
 // Where unknown connections have filled the room, the one that has been silent for longest is
 // closed; new ones wait until then.
-bool Incoming::has_room(std::size_t awaited) {
+bool IncomingConnections::has_room(std::size_t awaited) {
   if (ends_.size() < awaited + kMostUnknown) return true;
   HandshakeEnd* const silent = std::min_element(
       ends_.begin(), ends_.end(), [](const HandshakeEnd& a, const HandshakeEnd& b) { return a.since_ns < b.since_ns; });

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The two sides of the handshake (handshake.hpp), for all transports with connections of their own:
 //
-//   Attempt   a caller's: dials one peer's addresses, until one connection has proved itself
-//   Incoming  a listener's: hears connections from peers and strangers
+//   Attempt              a caller's: dials one peer's addresses, until one connection has proved
+//                        itself
+//   IncomingConnections  a listener's: hears connections from peers and strangers
 //
 // Whoever does not know a pair's secret is left: the caller tries other addresses at the same time,
 // and the listener hears other incoming connections. Nothing here blocks.
@@ -153,9 +154,9 @@ struct Listeners {
   }
 };
 
-class Incoming {
+class IncomingConnections {
  public:
-  ~Incoming() { close(); }
+  ~IncomingConnections() { close(); }
   // Accepts and hears connections. `awaits(caller)` says whether one is wanted, and
   // `connected(caller, stream)` gets each that has proved itself. There is room for as many
   // connections as callers are `awaited`, and some for strangers. False: a listener is broken.

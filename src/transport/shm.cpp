@@ -78,7 +78,7 @@ void ShmTransport::check_peers(std::uint64_t waited_ns) {
   if (!joined()) return;
   for (int member = 0; member < team_->size(); ++member) {
     if (member == team_->rank() || !awaits(member)) continue;
-    const Status gave_up = team_->given_up(member, call_->number());
+    const Status gave_up = team_->calls().given_up(member, call_->number());
     const bool gone = shm::CallCheck(*call_).has_ended(member, waited_ns);
     if (gave_up == Status::ok && !gone) continue;
     (void)team_->follow();

@@ -40,7 +40,7 @@ Transport TcpTransport::transport() {
 
 // Short messages to the root leave it as it is: it makes no difference to them.
 void TcpTransport::choose_acknowledgement(Connection& connection, std::uint64_t bytes) {
-  const bool on_arrival = goes_to_root_ && (connection.acknowledged_on_arrival || bytes > kTuning.socket_segment_bytes);
+  const bool on_arrival = goes_to_root_ && (connection.acknowledged_on_arrival || bytes > kTuning.tcp_segment_bytes);
   if (on_arrival == connection.acknowledged_on_arrival) return;
   sys::stream_acknowledge(connection.stream, on_arrival);
   connection.acknowledged_on_arrival = on_arrival;
@@ -129,18 +129,18 @@ bool TcpTransport::receive_by_next(Connection& connection) {
 // whether the stream has ended.
 bool TcpTransport::has_news(Connection& connection) {
   std::size_t waiting = 0;
-  if (looks_ % kTuning.socket_looks_per_poke == 0 || sys::stream_waiting(connection.stream, &waiting) != 0) return true;
+  if (looks_ % kTuning.tcp_looks_per_poke == 0 || sys::stream_waiting(connection.stream, &waiting) != 0) return true;
   if (waiting == 0) connection.unacked = 0;
   const bool only_tail = waiting == kTailBytes && connection.tail_due && connection.begin == connection.end;
-  return waiting != 0 && (!only_tail || connection.unacked >= kTuning.socket_messages_per_ack);
+  return waiting != 0 && (!only_tail || connection.unacked >= kTuning.tcp_messages_per_ack);
 }
 
 // To be read: the first message that is waited for without its tail, unless it is high time to
 // acknowledge.
 std::uint32_t TcpTransport::wanted_bytes(const Connection& connection) const {
-  const bool whole = connection.unacked >= 2 * kTuning.socket_messages_per_ack;
+  const bool whole = connection.unacked >= 2 * kTuning.tcp_messages_per_ack;
   const std::uint32_t tails = (connection.tail_due ? kTailBytes : 0) + (whole ? kTailBytes : 0);
-  const std::uint64_t bytes = std::min<std::uint64_t>(posted_.first(connection.in).bytes, kTuning.socket_bytes);
+  const std::uint64_t bytes = std::min<std::uint64_t>(posted_.first(connection.in).bytes, kTuning.tcp_bytes);
   return static_cast<std::uint32_t>(sizeof(Head) + bytes) + tails - (connection.end - connection.begin);
 }
 
@@ -183,7 +183,7 @@ TcpTransport::Connection* TcpTransport::first_awaited() {
 void TcpTransport::step() {
   ++looks_;
   for (Connection& connection : connections_) step_out(connection);
-  if (looks_ % kTuning.socket_looks_per_round == 0) {
+  if (looks_ % kTuning.tcp_looks_per_round == 0) {
     for (Connection& connection : connections_) step_in(connection);
     return;
   }
@@ -198,7 +198,7 @@ void TcpTransport::step() {
 // so itself (shm/wait.hpp), and looks take longer here.
 void TcpTransport::rest() {
   if (!posted_.any_left()) return;
-  if (looks_ % kTuning.socket_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);
+  if (looks_ % kTuning.tcp_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);
   if (policy_.yield_after_ns == 0) sys::thread_yield();
 }
 

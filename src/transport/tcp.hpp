@@ -133,7 +133,7 @@ class TcpTransport {
     bool acknowledged_on_arrival = false;
   };
   static constexpr std::uint32_t kTailBytes = 1;
-  static constexpr std::uint32_t kInboxBytes = 2 * (kTuning.socket_bytes + sizeof(Head) + kTailBytes);
+  static constexpr std::uint32_t kInboxBytes = 2 * (kTuning.tcp_bytes + sizeof(Head) + kTailBytes);
   static_assert(kInboxBytes / 2 < sys::kStreamMessageBytes);
 
   // tcp_connect.cpp
@@ -145,7 +145,7 @@ class TcpTransport {
   static Ends ends(const Opening& opening);
   void recall(const Opening& opening);
   [[nodiscard]] bool is_worth() const {
-    return measured_.here_ns != 0 && measured_.here_ns * 100 < measured_.next_ns * kTuning.socket_worth;
+    return measured_.here_ns != 0 && measured_.here_ns * 100 < measured_.next_ns * kTuning.tcp_worth;
   }
   // False: the peer cannot be reached.
   bool measure(const Opening& opening, const Ends& ends);
@@ -163,7 +163,7 @@ class TcpTransport {
   bool accepts(int peer, std::uint64_t bytes) {
     return (announces_ || is_short(bytes)) && connection_to(peer) != nullptr;
   }
-  static bool is_short(std::uint64_t bytes) { return bytes <= kTuning.socket_bytes; }
+  static bool is_short(std::uint64_t bytes) { return bytes <= kTuning.tcp_bytes; }
   char* inbox(const Connection& connection) {
     return inboxes_.data() + static_cast<std::size_t>(&connection - connections_.data()) * kInboxBytes;
   }

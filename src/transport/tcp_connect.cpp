@@ -43,8 +43,7 @@ class Handshake {
 
   // True: everybody is connected.
   bool run() {
-    for (const std::uint64_t begin = sys::now_ns();
-         missing_ != 0 && sys::now_ns() - begin < kTuning.socket_patience_ns;) {
+    for (const std::uint64_t begin = sys::now_ns(); missing_ != 0 && sys::now_ns() - begin < kTuning.tcp_patience_ns;) {
       for (std::size_t peer = me() + 1; peer < pairs_.size(); ++peer) {
         if (is_far(peer) && pairs_[peer].stream < 0 && !attempt(peer)) return false;
       }
@@ -93,7 +92,7 @@ class Handshake {
   const Listeners& listeners_;
   const Array<Endpoint>& endpoints_;
   Array<Pair> pairs_;  // by rank
-  Incoming incoming_;
+  IncomingConnections incoming_;
   std::size_t missing_ = 0;
 };
 
@@ -176,7 +175,7 @@ void TcpTransport::recall(const Opening& opening) {
 // A round's result is its median. The best of several rounds counts, because load makes them
 // longer.
 bool TcpTransport::measure(const Opening& opening, const Ends& at) {
-  constexpr int kTrips = kTuning.socket_trips;
+  constexpr int kTrips = kTuning.tcp_trips;
   const int me = opening.members.rank, peer = me == at.first ? at.other : at.first;
   const Transport over[2] = {transport(), next_};
   const auto there_and_back = [&](const Transport& by) {
@@ -187,9 +186,9 @@ bool TcpTransport::measure(const Opening& opening, const Ends& at) {
   Measured best{~std::uint64_t{0}, ~std::uint64_t{0}};
   std::uint64_t* const best_of[2] = {&best.here_ns, &best.next_ns};
   bool fine[2] = {true, true};  // the peer hears of a failure: poll has aborted
-  for (int round = -1; round < kTuning.socket_rounds && fine[1]; ++round) {  // the first does not count
+  for (int round = -1; round < kTuning.tcp_rounds && fine[1]; ++round) {  // the first does not count
     std::uint64_t took[2][kTrips] = {};
-    for (int trip = 0; trip < (round < 0 ? kTuning.socket_first_trips : kTrips) && fine[1]; ++trip) {
+    for (int trip = 0; trip < (round < 0 ? kTuning.tcp_first_trips : kTrips) && fine[1]; ++trip) {
       for (int way = 0; way < 2; ++way) {
         const std::uint64_t begin = sys::now_ns();
         fine[way] = fine[way] && there_and_back(over[way]);
@@ -225,7 +224,7 @@ void TcpTransport::close_connection(Connection& connection) {
   std::size_t received = 0;
   while (connection.tail_due && connection.begin == connection.end &&
          sys::stream_receive(connection.stream, tail, kTailBytes, &received) == EAGAIN &&
-         sys::now_ns() - begin < kTuning.socket_tail_ns)
+         sys::now_ns() - begin < kTuning.tcp_tail_ns)
     sys::nap_ns(kTuning.opening_pause_ns);
   sys::close_descriptor(connection.stream);
 }

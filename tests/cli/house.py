@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -207,6 +208,71 @@ def files_are_rooms() -> Faults:
     for name in files("src/*.cpp", "src/*.hpp", "python/*.py"):
         if len(lines(name)) > (300 if name.endswith(".py") else 450):
             yield name, f"{len(lines(name))} lines"
+
+
+@check
+def files_begin_with_what_they_are() -> Faults:
+    """In a comment at the head, or above the first declaration. A .cpp of a header needs none."""
+    for name in files("src/*.cpp", "src/*.hpp"):
+        if name.endswith(".cpp") and (ROOT / name).with_suffix(".hpp").exists():
+            continue
+        text = (ROOT / name).read_text()
+        if not re.match(r"// SPDX.*\n//|(?s:.*?)\nnamespace [\w:]+ {\n\n//", text):
+            yield name, "has no comment at its head"
+
+
+@check
+def comments_say_what_they_mean() -> Faults:
+    """A reader of a comment sees that line alone: "as above" sends him looking."""
+    for name in files("*.cpp", "*.hpp", "*.h", "*.c"):
+        yield from ((name, line) for line in lines(name) if re.search(r"//.*\bas above\b", line))
+
+
+# ---- what nothing uses ---------------------------------------------------------------------------
+
+
+def is_code(name: str) -> bool:
+    return name.endswith((".cpp", ".hpp", ".h", ".c"))
+
+
+def without_comments(name: str) -> str:
+    text = (ROOT / name).read_text(errors="replace")
+    return re.sub(r"//.*", "", text) if is_code(name) else text
+
+
+@check
+def functions_have_callers() -> Faults:
+    """No function of src is only defined, or only declared and defined.
+
+    It goes by names: a name that stands elsewhere, in a test too, counts as used.
+    """
+    named = files("*.cpp", "*.hpp", "*.h", "*.c", "*.py", "*.txt", "*.cmake", "*.map")
+    generated = [str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.gen.*")]
+    texts = {name: without_comments(name) for name in {*named, *generated}}
+    count = Counter(word for text in texts.values() for word in re.findall(r"\w+", text))
+    for name in files("src/*.cpp", "src/*.hpp"):
+        text = texts[name]
+        for found in re.finditer(r"(\w+::)?\b([a-z_]\w*)\((?:[^()]|\([^()]*\))*\)[\w\s]*{", text):
+            # What a .cpp defines is declared in a header once, and else stands where it is called.
+            here = len(re.findall(rf"\b{found[2]}\b", text))
+            if count[found[2]] <= (2 if here == 1 and name.endswith(".cpp") else 1):
+                yield name, f"nothing calls {found[2]}"
+
+
+# ---- the repository ------------------------------------------------------------------------------
+
+MOST_BYTES = 300 << 10
+# Large files that are meant to be so.
+LARGE = {"src/mpi/forwards.gen.cpp"}
+
+
+@check
+def files_are_small() -> Faults:
+    """A large file makes every clone large for ever."""
+    for name in files("*"):
+        size = (ROOT / name).stat().st_size
+        if size > MOST_BYTES and name not in LARGE:
+            yield name, f"{size >> 10} KiB"
 
 
 VENDOR = "src/mpi/vendor/"

@@ -171,11 +171,12 @@ def test_lists_are_with_commas_or_repeated() -> None:
 
 
 def test_ways_go_by_names_that_options_take() -> None:
-    assert arguments.algorithm_names("bcast", ["chain", "bcast:chain", "hierarchy:line by=chain"]) == [
+    assert arguments.algorithm_names("bcast", ["chain", "bcast:chain", "hierarchy:chain by=chain"]) == [
         "chain",
         "chain",
-        "hierarchy:line by=chain",
+        "hierarchy:chain by=chain",
     ]
+    assert arguments.algorithm_names("bcast", ["hierarchy:line by=chain"]) == ["hierarchy:chain by=chain"]
     assert arguments.algorithm_names("gatherv", ["gatherv:binomial"]) == ["binomial"]
     text = (ROOT / "src/select/across_nodes.hpp").read_text()
     listed = re.findall(r'\{"(hierarchy[:\w]*)", Selection', text)

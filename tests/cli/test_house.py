@@ -33,6 +33,8 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "src/base/two.hpp": "",
         "src/mpi/host/low.cpp": '#include "mpi/calls/high.hpp"\n',
         "src/base/table.cpp": "// clang-format off\n" + "1, " * 50 + "\n// clang-format on\n// " + "x" * 100,
+        "src/base/dead.hpp": "int dead() { return 0; }  // as above\n",
+        "big.json": "x" * 400_000,
         "python/stretto/one.py": "from stretto import two\n",
         "python/stretto/two.py": "import stretto.one\n",
         "python/stretto/core/low.py": "def high():\n    from stretto.commands import run\n" + "    run()\n" * 60,
@@ -65,6 +67,7 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(house, "files", play)
     faults = house.faults()
     assert faults.keys() == house.CHECKS.keys()
+    assert faults["functions_have_callers"] == {"src/base/dead.hpp": ["nothing calls dead"]}
     assert faults["lines_are_short"]["src/base/table.cpp"] == ["// " + "x" * 100]
     assert faults["figures_are_written_by_the_script"] == {"figures.md": ["a typed table: | a | 0.54 |"]}
     assert set(faults["pages_are_short"]) == {"page.md", "tables.md"}

@@ -68,7 +68,7 @@ def test_auto_decides_alike_on_all_ranks(mpi, cluster, tmp_path):
 def test_against_oracle(mpi, cluster, where, source, request):
     binary = harness.build_cxx(mpi, source)
     cases = 3_000 if request.config.getoption("--long", default=False) else 40
-    env = {**schedules(*OF_ALL_RANKS), "STRETTO_SOCKETS": "always" if where == "slot" else "off"}
+    env = {**schedules(*OF_ALL_RANKS), "STRETTO_TCP": "always" if where == "slot" else "off"}
     exact = (
         ["--exact", "--expect-native", "99"]
         if source == "differential.cpp"
@@ -82,7 +82,7 @@ def test_against_oracle(mpi, cluster, where, source, request):
 def test_short_messages_go_by_connections(mpi, cluster, program):
     """Stretto opens connections where it measures that they are faster, as between these hosts.
 
-    With STRETTO_SOCKETS=off it does not mention short messages.
+    With STRETTO_TCP=off it does not mention short messages.
     """
     job = cluster.run(
         mpi, [program(mpi, "once.c"), "allreduce", "8", "5", "40"], where="node", env={"STRETTO_EXPLAIN": "1"}
@@ -93,7 +93,7 @@ def test_short_messages_go_by_connections(mpi, cluster, program):
         mpi,
         [program(mpi, "once.c"), "allreduce", "8", "5", "40"],
         where="node",
-        env={"STRETTO_EXPLAIN": "1", "STRETTO_SOCKETS": "off"},
+        env={"STRETTO_EXPLAIN": "1", "STRETTO_TCP": "off"},
     ).ok()
     assert "short messages" not in off.stderr, off.describe()
 
@@ -107,7 +107,7 @@ def test_explain_says_how_calls_go(mpi, cluster, program):
     assert any(line.startswith("bcast of 8 bytes, 8 ranks: ours, over all levels by binomial") for line in said), said
     assert any(
         line.startswith(
-            f"bcast of {BYTES} bytes, 8 ranks: ours, over a line of all ranks by chain, in 512 segments; measured"
+            f"bcast of {BYTES} bytes, 8 ranks: ours, over a chain of all ranks by chain, in 512 segments; measured"
         )
         for line in said
     ), said
@@ -182,7 +182,7 @@ def test_rules_reach_as_far_as_they_say(mpi, cluster, program, tmp_path):
     ).ok()
     for bytes_, server in (
         (8, "the MPI's own, line 1 of the rules says so"),
-        (2 << 20, "ours, over a line of all ranks by chain"),
+        (2 << 20, "ours, over a chain of all ranks by chain"),
     ):
         assert any(f"bcast of {bytes_} bytes, 8 ranks: {server}" in line for line in job.stderr.splitlines()), (
             job.describe()

@@ -215,7 +215,7 @@ TEST(KvStore, SeatsThatWereLeftAreTakenAgain) {
   for (unsigned i = 0; i < 1200; ++i) stretto_kv_close(job.open(0, 1));
 }
 
-// Seats that claim to be a member. They lead to a file that could shrink, to no file, or to a
+// Entries that claim to be a member. They lead to a file that could shrink, to no file, or to a
 // memory file that is no table.
 TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   const Job job("nonsense");
@@ -231,20 +231,20 @@ TEST(KvStore, OneWhoWritesNonsenseIsNotBelieved) {
   auto* const words = static_cast<std::uint64_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
   int memory = -1;
   ASSERT_EQ(stretto::sys::memfd_open("nonsense", 1 << 16, &memory), 0);
-  words[1] = ~std::uint64_t{0};  // the number of seats in use
+  words[1] = ~std::uint64_t{0};  // the number of entries in use
   std::uint64_t random = 1;
   for (std::size_t i = 48; i < bytes / 8; ++i) words[i] = random = random * 0x9e3779b97f4a7c15u + 1;
   const std::uint64_t me = words[16];
   const std::uint64_t descriptors[] = {static_cast<std::uint64_t>(file), static_cast<std::uint64_t>(memory), 12345,
                                        ~std::uint64_t{0}};
   for (std::size_t i = 0; i < 4; ++i) {
-    const std::uint64_t seat[] = {me, 99, 1, descriptors[i], 1 << 16, i * 8};
-    std::memcpy(words + 48 + 32 * i, seat, sizeof seat);
+    const std::uint64_t entry[] = {me, 99, 1, descriptors[i], 1 << 16, i * 8};
+    std::memcpy(words + 48 + 32 * i, entry, sizeof entry);
   }
   EXPECT_EQ(look(kv, 1, "n"), STRETTO_KV_NOT_FOUND);
   EXPECT_EQ(get_number(kv, 0, "n"), 1);
   stretto_kv* late = nullptr;
-  // It takes the seat of a dead process.
+  // It takes the entry of a dead process.
   EXPECT_EQ(stretto_kv_open(directory().c_str(), job.nspace.c_str(), 5, 1, &late), STRETTO_KV_SUCCESS);
   stretto_kv_close(late);
   stretto_kv_close(kv);

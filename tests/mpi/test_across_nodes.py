@@ -12,7 +12,7 @@ def test_in_place_after_ways_have_changed(mpi, run_mpi, build_program, on_nodes,
     if mpi.kind == "mpich" and mpi.major < 5:
         pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes: 9 of 25 plain runs")
     run_mpi(
-        mpi, 4, [on_nodes(2), build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_SOCKETS": sockets}
+        mpi, 4, [on_nodes(2), build_program(mpi, "across_nodes.c"), "scatter", 5000], env={"STRETTO_TCP": sockets}
     ).ok()
 
 
@@ -32,7 +32,7 @@ def test_a_dead_peer_on_another_node(mpi, run_mpi, build_program, on_nodes, vict
             mpi,
             4,
             [on_nodes(2), build_program(mpi, "across_nodes.c"), "kill", victim],
-            env={"STRETTO_SOCKETS": "always"},
+            env={"STRETTO_TCP": "always"},
             extra=["-disable-auto-cleanup"] if stays else [],
         )
         assert job.returncode != 0, job.describe()
@@ -68,7 +68,7 @@ CALLS = ("bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "allt
 def test_nodes_of_many_ranks(mpi, run_mpi, build_program, on_nodes, each):
     """What is built in depends on the number of nodes, not of ranks. Only leaders of nodes connect."""
     program = build_program(mpi, "wide_nodes.c")
-    env = {"STRETTO_EXPLAIN": "1", "STRETTO_SOCKETS": "always"}
+    env = {"STRETTO_EXPLAIN": "1", "STRETTO_TCP": "always"}
     job = run_mpi(mpi, 2 * each, [on_nodes(each), program, 2], env=env, timeout=280).ok()
     assert "short messages between nodes by connections of our own" in job.stderr, job.describe()
     for name in CALLS:

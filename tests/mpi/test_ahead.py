@@ -27,7 +27,7 @@ def test_of_five_ranks(mpi, run_mpi, build_program):
 @pytest.mark.parametrize(("places", "sockets", "calls"), [("levels", "auto", 150), ("dealt", "off", 250)])
 def test_by_schedule(mpi, run_mpi, build_program, tmp_path, places, sockets, calls):
     """Between nodes by the MPI's messages: with those MPIs that take so many."""
-    env = wanted(ROOTED) | placed(tmp_path, PLACES[places]) | {"STRETTO_SOCKETS": sockets}
+    env = wanted(ROOTED) | placed(tmp_path, PLACES[places]) | {"STRETTO_TCP": sockets}
     job = run_mpi(mpi, 8, [build_program(mpi, "ahead.c"), "33", str(calls)], env=env, timeout=60).ok()
     assert len(job.results()) == 8 and job.messages() == [], job.describe()
 

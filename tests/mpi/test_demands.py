@@ -14,7 +14,7 @@ import pytest
 from harness import per_rank_script
 
 pytestmark = pytest.mark.one_mpi
-ALL = {"STRETTO_OVERLAP": "on", "STRETTO_SOCKETS": "always", "STRETTO_NONBLOCKING": "on", "STRETTO_TIERS": "1"}
+ALL = {"STRETTO_OVERLAP": "on", "STRETTO_TCP": "always", "STRETTO_NONBLOCKING": "on", "STRETTO_TIERS": "1"}
 SLOWER = "the MPI moves long messages faster than connections of our own"
 
 
@@ -41,11 +41,11 @@ def said(mpi, run_mpi, build_program):
 
 def test_on_one_node(said):
     one_node = ": all ranks are on one node"
-    assert said(ALL, ranks=3) == {"OVERLAP": one_node, "SOCKETS": one_node}
+    assert said(ALL, ranks=3) == {"OVERLAP": one_node, "TCP": one_node}
 
 
 def test_who_leaves_the_choice_hears_nothing(said):
-    assert said({"STRETTO_OVERLAP": "auto", "STRETTO_NONBLOCKING": "auto", "STRETTO_SOCKETS": "auto"}) == {}
+    assert said({"STRETTO_OVERLAP": "auto", "STRETTO_NONBLOCKING": "auto", "STRETTO_TCP": "auto"}) == {}
 
 
 def test_on_several_nodes(said, on_nodes):
@@ -67,13 +67,13 @@ def test_another_rank_refuses(said, on_nodes, tmp_path):
     off = per_rank_script(tmp_path, {1: dict.fromkeys(ALL, "off")})
     assert said(ALL, before=[off]) == {
         "OVERLAP": ": all ranks are on one node",
-        "SOCKETS": ": all ranks are on one node",
+        "TCP": ": all ranks are on one node",
         "NONBLOCKING": ": a rank has another value",
         "TIERS": " on a communicator of 2 ranks: a rank has another value, or no memory for tiers",
     }
     reasons = said(ALL, before=[on_nodes(1), off])
     assert reasons["OVERLAP"] == ": a rank has STRETTO_OVERLAP=off"
-    assert reasons["SOCKETS"] == ": a rank has STRETTO_SOCKETS=off"
+    assert reasons["TCP"] == ": a rank has STRETTO_TCP=off"
 
 
 class Kept:

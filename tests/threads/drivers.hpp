@@ -89,7 +89,7 @@ class RawPeer {
   bulk::Driver& driver() { return driver_; }
   // Rank 0 has posted something and calls. Returns when the connection is open.
   void accept() {
-    transport::Incoming incoming;
+    transport::IncomingConnections incoming;
     const transport::Party party{1, endpoints_};
     while (stream_ < 0) {
       ASSERT_TRUE(incoming.step(

@@ -157,7 +157,7 @@ TEST_F(Onlooking, ReadsWhatIsBeingWritten) {
   const Joined joined(ranks_, [&] { stop = true; });
   Observer observer;
   ASSERT_TRUE(becomes([&] {
-    const engine::Locked locked(*processes_[0]);
+    const Locked locked(processes_[0]->lock);
     return processes_[0]->active != nullptr;
   }));
   look(observer, *processes_[0]);

@@ -8,7 +8,7 @@
 #include <random>
 #include <span>
 
-#include "overlap/driver.hpp"
+#include "overlap/deferred_calls.hpp"
 #include "threads/drivers.hpp"
 #include "threads/job.hpp"
 #include "unit/faults_support.hpp"
@@ -23,7 +23,7 @@ class OverlapJob {
   explicit OverlapJob(int ranks) : drivers_(ranks) {
     std::vector<transport::Endpoint> endpoints(ranks);
     for (int r = 0; r < ranks; ++r) {
-      overlap::Driver::Settings settings;
+      overlap::DeferredCalls::Settings settings;
       settings.connections.rank = r;
       settings.connections.addresses[0] = {htonl(INADDR_LOOPBACK), ~0u};
       settings.connections.address_count = 1;
@@ -40,17 +40,17 @@ class OverlapJob {
   [[nodiscard]] bool can_guard() const {
     return drivers_[0].guard_error() == 0 && drivers_[0].mode() == sys::FaultMode::kernel;
   }
-  void run(const std::function<void(int rank, overlap::Driver& driver)>& main) {
+  void run(const std::function<void(int rank, overlap::DeferredCalls& driver)>& main) {
     std::vector<std::jthread> threads;
     for (int r = 0; r < static_cast<int>(drivers_.size()); ++r) threads.emplace_back([&, r] { main(r, drivers_[r]); });
   }
 
  private:
-  std::deque<overlap::Driver> drivers_;
+  std::deque<overlap::DeferredCalls> drivers_;
 };
 
 // What a call moves. The spans must outlive it.
-Exchange exchange_of(std::span<const overlap::Outgoing> sends, std::span<const overlap::Incoming> receives,
+Exchange exchange_of(std::span<const overlap::MessageOut> sends, std::span<const overlap::MessageIn> receives,
                      std::span<const overlap::Block> blocks, char* buffer, std::uint64_t bytes) {
   Exchange made;
   made.sends = sends.data();
@@ -65,9 +65,9 @@ Exchange exchange_of(std::span<const overlap::Outgoing> sends, std::span<const o
 }
 
 // A message that is a block of the call.
-overlap::Incoming whole(int peer, overlap::Block range, std::vector<overlap::Block>& blocks) {
+overlap::MessageIn whole(int peer, overlap::Block range, std::vector<overlap::Block>& blocks) {
   blocks.push_back(range);
-  overlap::Incoming made{peer, range};
+  overlap::MessageIn made{peer, range};
   made.block = static_cast<std::uint32_t>(blocks.size() - 1);
   return made;
 }
@@ -96,11 +96,11 @@ Drawn draw(int ranks, std::uint64_t seed, std::uint64_t most) {
 }
 
 // One call. Reads the result in an order of its own, and returns whether it came early.
-bool make_call(overlap::Driver& driver, int rank, const Drawn& all, std::uint64_t call, char* buffer,
+bool make_call(overlap::DeferredCalls& driver, int rank, const Drawn& all, std::uint64_t call, char* buffer,
                std::vector<char>& out) {
   std::mt19937_64 random(call * 64 + static_cast<unsigned>(rank));
-  std::vector<overlap::Outgoing> sends;
-  std::vector<overlap::Incoming> receives;
+  std::vector<overlap::MessageOut> sends;
+  std::vector<overlap::MessageIn> receives;
   std::vector<overlap::Block> blocks;
   std::vector<std::uint64_t> begins(all.ranks);
   std::uint64_t sent = 0, got = 0;
@@ -130,7 +130,7 @@ bool make_call(overlap::Driver& driver, int rank, const Drawn& all, std::uint64_
   exchange.own = own;
   exchange.may_return_early = true;
   if (random() % 3 == 0) sys::nap_ns(random() % 3'000'000);
-  const overlap::Driver::Result result = driver.run(exchange, patient_policy());
+  const overlap::DeferredCalls::Result result = driver.run(exchange, patient_policy());
   EXPECT_EQ(result.status, Status::ok);
   std::fill(out.begin(), out.end(), 'x');  // the program may change what it has sent
   std::vector<int> order(all.ranks);
@@ -155,7 +155,7 @@ void calls_in_a_row(int ranks, int calls, std::uint64_t most) {
   std::atomic<int> early = 0;
   std::vector<Drawn> all;
   for (int i = 0; i < calls; ++i) all.push_back(draw(ranks, static_cast<unsigned>(ranks * 100 + i), most));
-  job.run([&](int rank, overlap::Driver& driver) {
+  job.run([&](int rank, overlap::DeferredCalls& driver) {
     const Mapped memory(ranks * (most + 3000), 1);
     std::vector<char> out;
     std::mt19937_64 random(static_cast<unsigned>(rank));
@@ -181,14 +181,14 @@ TEST(Overlap, SeveralCallsArePending) {
   constexpr std::uint64_t kMost = 200'000;
   OverlapJob job(kRanks);
   if (!job.can_guard()) GTEST_SKIP() << "kernel faults need privilege here";
-  job.run([&](int rank, overlap::Driver& driver) {
+  job.run([&](int rank, overlap::DeferredCalls& driver) {
     std::deque<Mapped> buffers;
     std::vector<std::vector<char>> out(kCalls);
     for (int i = 0; i < kCalls; ++i) buffers.emplace_back(kRanks * kMost, 1);
-    std::vector<std::vector<overlap::Incoming>> receives(kCalls);
+    std::vector<std::vector<overlap::MessageIn>> receives(kCalls);
     std::vector<std::vector<overlap::Block>> blocks(kCalls);
     for (int i = 0; i < kCalls; ++i) {
-      std::vector<overlap::Outgoing> sends;
+      std::vector<overlap::MessageOut> sends;
       out[i].resize(kRanks * kMost);
       for (int peer = 0; peer < kRanks; ++peer) {
         char* const data = out[i].data() + peer * kMost;
@@ -205,7 +205,7 @@ TEST(Overlap, SeveralCallsArePending) {
       std::fill(out[i].begin(), out[i].end(), 'x');
     }
     for (int i = kCalls; i-- > 0;) {
-      for (const overlap::Incoming& each : receives[i]) {
+      for (const overlap::MessageIn& each : receives[i]) {
         std::uint64_t wrong = 0;
         for (std::uint64_t b = 0; b < kMost; ++b)
           wrong += buffers[i].at()[each.range.offset + b] != byte_of(each.peer, rank, static_cast<unsigned>(i), b);
@@ -219,23 +219,23 @@ TEST(Overlap, SeveralCallsArePending) {
 // The program's statistics name its own calls.
 // A chain of ranks, each of which combines its numbers with those that pass. Rank 0 gets them.
 // Returns whether the call came early.
-bool sum_along_a_chain(overlap::Driver& driver, int rank, int ranks, std::uint64_t call, std::vector<int>& numbers,
-                       int* sums) {
+bool sum_along_a_chain(overlap::DeferredCalls& driver, int rank, int ranks, std::uint64_t call,
+                       std::vector<int>& numbers, int* sums) {
   constexpr std::uint64_t kEnd = 4096, kSegment = 100'000;
   const std::uint64_t bytes = numbers.size() * sizeof(int);
   const auto* const own = reinterpret_cast<const char*>(numbers.data());
   std::vector<overlap::Block> pieces = {{bytes - kEnd, kEnd}, {0, kEnd}};  // the ends first
   for (std::uint64_t at = kEnd; at < bytes - kEnd; at += kSegment)
     pieces.push_back({at, std::min(kSegment, bytes - kEnd - at)});
-  std::vector<overlap::Outgoing> sends;
-  std::vector<overlap::Incoming> receives;
+  std::vector<overlap::MessageOut> sends;
+  std::vector<overlap::MessageIn> receives;
   std::vector<overlap::Block> blocks;
   for (std::uint32_t i = 0; i < pieces.size(); ++i) {
     const char* const mine = own + pieces[i].offset;
     if (rank == ranks - 1)
       sends.push_back({rank - 1, mine, pieces[i].bytes, i});
     else
-      receives.push_back({rank + 1, pieces[i], i, rank - 1, overlap::Incoming::kNoBlock, i < 2, mine, rank == 0});
+      receives.push_back({rank + 1, pieces[i], i, rank - 1, overlap::MessageIn::kNoBlock, i < 2, mine, rank == 0});
   }
   if (rank == 0) blocks.push_back({0, bytes});
   Exchange exchange =
@@ -248,7 +248,7 @@ bool sum_along_a_chain(overlap::Driver& driver, int rank, int ranks, std::uint64
                    },
                    sizeof(int)};
   exchange.may_return_early = call % 3 != 0;
-  const overlap::Driver::Result result = driver.run(exchange, patient_policy());
+  const overlap::DeferredCalls::Result result = driver.run(exchange, patient_policy());
   EXPECT_EQ(result.status, Status::ok);
   std::fill(numbers.begin(), numbers.end(), -1);  // the program's again
   return result.early;
@@ -262,7 +262,7 @@ TEST(Overlap, ContributionsAreCombinedOnTheirWay) {
   const Mapped result(kNumbers * sizeof(int), 1);
   auto* const sums = reinterpret_cast<int*>(result.at());
   std::atomic<int> early = 0;
-  job.run([&](int rank, overlap::Driver& driver) {
+  job.run([&](int rank, overlap::DeferredCalls& driver) {
     std::vector<int> numbers(kNumbers);
     for (std::uint64_t call = 1; call <= 12; ++call) {
       if ((call + static_cast<unsigned>(rank)) % 4 == 0) sys::nap_ns(2'000'000);
@@ -282,13 +282,13 @@ TEST(Overlap, ContributionsAreCombinedOnTheirWay) {
 
 TEST(Overlap, MeasuringHasNoSite) {
   OverlapJob job(2);
-  job.run([&](int rank, overlap::Driver& driver) {
+  job.run([&](int rank, overlap::DeferredCalls& driver) {
     constexpr std::uint64_t kBytes = 100'000;
     const Mapped from(kBytes, 3), to(kBytes, 1);
     for (const bool measures : {true, false}) {
-      const overlap::Outgoing send{1 - rank, from.at(), kBytes};
+      const overlap::MessageOut send{1 - rank, from.at(), kBytes};
       std::vector<overlap::Block> blocks;
-      const overlap::Incoming receive = whole(1 - rank, {0, kBytes}, blocks);
+      const overlap::MessageIn receive = whole(1 - rank, {0, kBytes}, blocks);
       Exchange exchange = exchange_of({&send, 1}, {&receive, 1}, blocks, to.at(), kBytes);
       exchange.call = measures ? ~std::uint64_t{0} : 0;
       exchange.name = "Alltoall";
@@ -305,7 +305,7 @@ TEST(Overlap, MeasuringHasNoSite) {
 // A peer that gives up ends the calls of the others, before they have returned.
 TEST(Overlap, APeerThatGivesUpIsHeardOf) {
   OverlapJob job(2);
-  job.run([&](int rank, overlap::Driver& driver) {
+  job.run([&](int rank, overlap::DeferredCalls& driver) {
     constexpr std::uint64_t kBytes = 300'000;
     const Mapped memory(kBytes, 1);
     if (rank == 1) {
@@ -313,13 +313,13 @@ TEST(Overlap, APeerThatGivesUpIsHeardOf) {
       driver.abandon(0, 5);
       return;
     }
-    const overlap::Outgoing send{1, memory.at(), 10};
+    const overlap::MessageOut send{1, memory.at(), 10};
     std::vector<overlap::Block> blocks;
-    const overlap::Incoming receive = whole(1, {0, kBytes}, blocks);
+    const overlap::MessageIn receive = whole(1, {0, kBytes}, blocks);
     Exchange exchange = exchange_of({&send, 1}, {&receive, 1}, blocks, memory.at(), kBytes);
     exchange.comm = 5;
     exchange.may_return_early = true;
-    const overlap::Driver::Result result = driver.run(exchange, patient_policy());
+    const overlap::DeferredCalls::Result result = driver.run(exchange, patient_policy());
     EXPECT_EQ(result.status, Status::peer_failed);
     EXPECT_FALSE(result.early);
     EXPECT_TRUE(all_are(memory.at(), kBytes, 1));

@@ -71,7 +71,7 @@ char letter(char seed, std::size_t i) { return static_cast<char>(seed + static_c
 
 // What all ranks draw alike: how long the messages of a pair are in this round.
 std::vector<std::size_t> lengths(int round, int from, int to) {
-  constexpr std::size_t kLengths[] = {0, 1, 8, 100, 3000, kTuning.socket_bytes, kTuning.socket_bytes + 1, 20'000};
+  constexpr std::size_t kLengths[] = {0, 1, 8, 100, 3000, kTuning.tcp_bytes, kTuning.tcp_bytes + 1, 20'000};
   std::mt19937 random(static_cast<unsigned>((round * 64 + from) * 64 + to));
   std::vector<std::size_t> result(random() % 4);
   for (std::size_t& length : result) length = kLengths[random() % std::size(kLengths)];
@@ -173,7 +173,7 @@ TEST(TcpTransportTest, ManyAtOnce) {
     ASSERT_EQ(stack.connect(cluster.opening(rank)), Opened::yes);
     std::vector<Posted> messages;
     for (int i = 0; i < kMessages; ++i) {
-      messages.push_back({1 - rank, rank == 0, std::vector<char>(kTuning.socket_bytes), static_cast<char>(i)});
+      messages.push_back({1 - rank, rank == 0, std::vector<char>(kTuning.tcp_bytes), static_cast<char>(i)});
       for (std::size_t at = 0; rank == 0 && at < messages.back().data.size(); ++at)
         messages.back().data[at] = letter(static_cast<char>(i), at);
     }
@@ -191,7 +191,7 @@ TEST(TcpTransportTest, OthersGoBeyond) {
     ASSERT_EQ(stack.connect(cluster.opening(rank)), Opened::yes);
     std::vector<Posted> messages;
     for (int peer = 0; peer < 3; ++peer) {
-      for (const std::size_t length : {std::size_t{8}, std::size_t{kTuning.socket_bytes} + 1}) {
+      for (const std::size_t length : {std::size_t{8}, std::size_t{kTuning.tcp_bytes} + 1}) {
         if (peer == rank) continue;
         messages.push_back({peer, true, std::vector<char>(length), 0});
         messages.push_back({peer, false, std::vector<char>(length), 0});
@@ -208,7 +208,7 @@ TEST(TcpTransportTest, OthersGoBeyond) {
 // In a Gatherv or Scatterv a receiver may have declared more than arrives. It cannot know which way
 // the message goes.
 TEST(TcpTransportTest, TheSenderSaysHowLongAMessageIs) {
-  constexpr std::size_t kSent[] = {8, 20'000, kTuning.socket_bytes, kTuning.socket_bytes + 1, 0, 50'000, 3};
+  constexpr std::size_t kSent[] = {8, 20'000, kTuning.tcp_bytes, kTuning.tcp_bytes + 1, 0, 50'000, 3};
   constexpr std::size_t kDeclared[] = {50'000, 50'000, 50'000, 50'000, 50'000, 50'000, 3};
   Cluster cluster(2, 1);
   cluster.boxes().take_shorter();

@@ -70,11 +70,20 @@ TEST(Candidates, AreFoundByTheirKeys) {
   Candidate found;
   for (const char* const none :
        {"", "hierarchy by=", "hierarchy:rails by=chain", "hierarchy:reduce_bcast by=ring", "ring by=ring",
-        "hierarchy by=ring ", "hierarchy:line by=chain", "hierarchy:line_and_back by=ring"}) {
+        "hierarchy by=ring ", "hierarchy:chain by=chain", "hierarchy:chain_and_back by=ring"}) {
     EXPECT_FALSE(select::named_candidate(shape, none, &found)) << none;
   }
-  EXPECT_FALSE(select::named_candidate({Collective::allgather, 12, 100'000}, "hierarchy:line", &found));
-  EXPECT_FALSE(select::named_candidate({Collective::reduce, 12, 100'000}, "hierarchy:line_and_back", &found));
+  EXPECT_FALSE(select::named_candidate({Collective::allgather, 12, 100'000}, "hierarchy:chain", &found));
+  EXPECT_FALSE(select::named_candidate({Collective::reduce, 12, 100'000}, "hierarchy:chain_and_back", &found));
+}
+
+TEST(Candidates, AreFoundByFormerNames) {
+  const Shape shape{Collective::allreduce, 12, 100'000};
+  Candidate found;
+  ASSERT_TRUE(select::named_candidate(shape, "hierarchy:line by=ring", &found));
+  EXPECT_EQ(found.key(), "hierarchy:chain by=ring");
+  ASSERT_TRUE(select::named_candidate(shape, "hierarchy:line_and_back", &found));
+  EXPECT_EQ(found.key(), "hierarchy:chain_and_back");
 }
 
 // Keys are what stands behind the colon in a rule.
@@ -108,8 +117,8 @@ TEST(Candidates, ManyRanksOfANodeShareALongVector) {
   for (const int segments : {1, 4, 16}) EXPECT_LT(rails, 0.8 * time_of("hierarchy", segments)) << segments;
 }
 
-// The line has another order than the ranks where ranks are dealt to nodes in turn, or where the
-// root is elsewhere. A sum must then be allowed to follow the line.
+// The chain has another order than the ranks where ranks are dealt to nodes in turn, or where the
+// root is elsewhere. A sum must then be allowed to follow the chain.
 TEST(Candidates, ALineWhereItIsNotTheRanks) {
   const topo::Hierarchies blocks = nodes(12, 4);
   topo::Placement dealt;
@@ -118,22 +127,22 @@ TEST(Candidates, ALineWhereItIsNotTheRanks) {
   for (int r = 0; r < 12; ++r) dealt.at(0, r) = r % 3;
   topo::Hierarchies in_turn;
   ASSERT_TRUE(in_turn.build(dealt));
-  const auto lines = [](const topo::Hierarchies& place, const Shape& shape) {
+  const auto chains = [](const topo::Hierarchies& place, const Shape& shape) {
     std::set<std::string> found;
     for (const Candidate& candidate : select::candidates({&place, cluster()}, shape)) {
-      if (candidate.key().find("line") != std::string::npos) found.insert(candidate.key());
+      if (candidate.key().find("hierarchy:chain") == 0) found.insert(candidate.key());
     }
     return found;
   };
-  EXPECT_TRUE(lines(blocks, {Collective::allreduce, 12, 100'000}).empty());
-  EXPECT_FALSE(lines(blocks, {Collective::bcast, 12, 100'000, 5}).empty());
-  EXPECT_EQ(lines(in_turn, {Collective::allreduce, 12, 100'000}),
-            (std::set<std::string>{"hierarchy:line", "hierarchy:line by=bine", "hierarchy:line by=circulant",
-                                   "hierarchy:line by=halving_doubling", "hierarchy:line by=recursive_multiplying",
-                                   "hierarchy:line by=ring", "hierarchy:line_and_back",
-                                   "hierarchy:line_and_back by=chain", "hierarchy:line_and_back by=circulant"}));
-  EXPECT_TRUE(lines(in_turn, {Collective::reduce, 12, 100'000, 0, false}).empty());
-  EXPECT_TRUE(lines(in_turn, {Collective::gather, 12, 100'000}).empty());
+  EXPECT_TRUE(chains(blocks, {Collective::allreduce, 12, 100'000}).empty());
+  EXPECT_FALSE(chains(blocks, {Collective::bcast, 12, 100'000, 5}).empty());
+  EXPECT_EQ(chains(in_turn, {Collective::allreduce, 12, 100'000}),
+            (std::set<std::string>{"hierarchy:chain", "hierarchy:chain by=bine", "hierarchy:chain by=circulant",
+                                   "hierarchy:chain by=halving_doubling", "hierarchy:chain by=recursive_multiplying",
+                                   "hierarchy:chain by=ring", "hierarchy:chain_and_back",
+                                   "hierarchy:chain_and_back by=chain", "hierarchy:chain_and_back by=circulant"}));
+  EXPECT_TRUE(chains(in_turn, {Collective::reduce, 12, 100'000, 0, false}).empty());
+  EXPECT_TRUE(chains(in_turn, {Collective::gather, 12, 100'000}).empty());
 }
 
 TEST(Candidates, StripesWhereNodesHaveCards) {

@@ -21,7 +21,7 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
     for (const int ranks : {2, 3, 64, 1000}) {
       for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
         for (const bool tiers : {false, true}) {
-          const coll_shm::Members members = {ranks, tiers, tiers};
+          const coll_shm::TeamTraits members = {ranks, tiers, tiers};
           const coll_shm::Algorithm& found = coll_shm::algorithm_of(collective, bytes, members);
           EXPECT_TRUE(found.serves(bytes, members));
           EXPECT_EQ(coll_shm::find_algorithm(collective, found.name), &found);

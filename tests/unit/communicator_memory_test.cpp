@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shm/lane.hpp"
+#include "shm/message.hpp"
 #include "shm/segment.hpp"
 #include "shm/team.hpp"
 #include "topo/tiers.hpp"
@@ -36,7 +37,7 @@ class Node {
   explicit Node(int ranks) : ranks_(ranks), segments_(static_cast<std::size_t>(ranks)) {
     for (int r = 0; r < ranks; ++r) {
       EXPECT_EQ(segment(r).create(64 * kMiB, kLanesBytes), Status::ok);
-      lanes_.push_back(std::make_unique<Lanes>());
+      lanes_.push_back(std::make_unique<Lanes>(kMessageStates));
       lanes_.back()->init(&segment(r), 1, 4096, 0);
     }
   }
@@ -55,7 +56,7 @@ class Node {
     for (int r = 0; r < ranks_; ++r) {
       Part& part = comm[static_cast<std::size_t>(r)];
       part.block = make_block(r, layout.bytes());
-      part.team = Team::create(r, ranks_, instance(r), part.block, lanes_[static_cast<std::size_t>(r)].get());
+      part.team = Team::create(r, ranks_, instance(r), part.block, lanes_[static_cast<std::size_t>(r)]->team_memory());
       EXPECT_TRUE(part.groups.find(r, ranks_, nullptr, topo::Tier::kMostRanks));
       for (int t = 0; t < part.groups.count(); ++t) {
         Team::reset_tier(part.tier_blocks[t] = make_block(r, tier.bytes()), kMostMembers);
@@ -137,9 +138,9 @@ class Node {
     }
   }
   static void publish(Team& team, OutQueue& queue) {
-    Record* const record = team.claim(queue);
+    Record* const record = team.queues().claim(queue);
     ASSERT_NE(record, nullptr);
-    Team::publish(queue, record);
+    Queues::publish(queue, record);
   }
   static void read(InQueue& queue) {
     ASSERT_NE(queue.peek(), nullptr);

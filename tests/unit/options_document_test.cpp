@@ -39,7 +39,7 @@ Ranks may differ in every option. Where all ranks must use the same value, they 
 |---|---|
 | `STRETTO` | off on one rank is off on all |
 | `STRETTO_<OP>` | mpi on one rank is mpi on all; schedule only if all ranks ask for it |
-| `STRETTO_SOCKETS` | off on one rank is off on all; always only if all ranks ask for it |
+| `STRETTO_TCP` | off on one rank is off on all; always only if all ranks ask for it |
 | `STRETTO_OVERLAP` | off on one rank is off on all; auto if one rank says so; the largest number |
 | `STRETTO_AGREE` | first if one rank says so, else auto if one rank says so, else the least number |
 | `STRETTO_HIERARCHY`, `STRETTO_RULES` | what rank 0 names |

@@ -70,7 +70,7 @@ struct Model {
 };
 
 // Units of which blocks have every byte, and what of each block lies there.
-void expect_guarded(const Case& made, const Layout& layout, const Model& model, std::uint64_t first) {
+void expect_guarded(const Case& made, const PageLayout& layout, const Model& model, std::uint64_t first) {
   std::vector<std::uint64_t> guarded, told;
   for (std::uint64_t unit = first; unit < first + layout.units(); ++unit)
     if (model.awaited(unit) == made.unit) guarded.push_back(unit - first);
@@ -91,7 +91,7 @@ void expect_guarded(const Case& made, const Layout& layout, const Model& model, 
   }
 }
 
-void expect_as_model(const Case& made, const Layout& layout) {
+void expect_as_model(const Case& made, const PageLayout& layout) {
   const Model model{made};
   std::vector<std::uint64_t> own;
   for (std::uint64_t unit = made.address / made.unit; unit * made.unit < made.address + made.bytes; ++unit)
@@ -149,7 +149,7 @@ std::vector<Block> pieces_of(const Case& made, std::mt19937& random) {
   return pieces;
 }
 
-void expect_arrival(const Case& made, const Layout& layout, std::mt19937& random) {
+void expect_arrival(const Case& made, const PageLayout& layout, std::mt19937& random) {
   const Model model{made};
   const std::uint64_t first = (made.address + layout.offset()) / made.unit;
   std::vector<std::uint64_t> missing;
@@ -183,7 +183,7 @@ TEST(OverlapPages, AnyBlocksLieAsTheModelSays) {
   for (int n = 0; n < 5000 && !testing::Test::HasFailure(); ++n) {
     const Case made = any_case(random);
     SCOPED_TRACE("case " + std::to_string(n));
-    Layout layout;
+    PageLayout layout;
     ASSERT_EQ(layout.make(at(made.address), made.bytes, made.blocks.data(), made.blocks.size(), made.unit),
               LayoutError::none);
     expect_as_model(made, layout);
@@ -192,7 +192,7 @@ TEST(OverlapPages, AnyBlocksLieAsTheModelSays) {
 }
 
 TEST(OverlapPages, WrongBlocksAreRefused) {
-  Layout layout;
+  PageLayout layout;
   const Block shared[] = {{100, 50}, {0, 101}}, outside[] = {{100, 50}}, far[] = {{~std::uint64_t{0}, 2}};
   EXPECT_EQ(layout.make(at(4096), 200, shared, 2, 64), LayoutError::overlaps);
   EXPECT_EQ(layout.make(at(4096), 149, outside, 1, 64), LayoutError::outside);
@@ -206,7 +206,7 @@ TEST(OverlapPages, ATerabyteIsCountedAsAnyOther) {
   constexpr std::uint64_t kBytes = std::uint64_t{1} << 40, kHalf = kBytes / 2;
   const Block blocks[] = {{kHalf, kHalf}, {0, kHalf}};
   for (const std::uint64_t unit : {std::uint64_t{4096}, std::uint64_t{2} << 20}) {
-    Layout layout;
+    PageLayout layout;
     Arrival arrival;
     ASSERT_EQ(layout.make(at(4096 * 512 + 16), kBytes, blocks, 2, unit), LayoutError::none);
     EXPECT_EQ(layout.units(), kBytes / unit - 1);

@@ -232,9 +232,9 @@ TEST(Selector, LongAllreducesByWhereTheRanksAre) {
   };
   constexpr std::uint64_t kLong = 128 << 10;
   EXPECT_EQ(words(8, 2, 2, kLong),
-            "ours, over a line of all ranks by halving_doubling, exchanged on top, in 4 segments; measured to be "
+            "ours, over a chain of all ranks by halving_doubling, exchanged on top, in 4 segments; measured to be "
             "faster from 32768 bytes on");
-  EXPECT_NE(words(16, 4, 2, kLong).find("a line of all ranks by halving_doubling, exchanged on top, in 2 segments"),
+  EXPECT_NE(words(16, 4, 2, kLong).find("a chain of all ranks by halving_doubling, exchanged on top, in 2 segments"),
             std::string::npos);
   EXPECT_NE(words(12, 3, 2, kLong)
                 .find("the leaders of nodes, and within nodes by halving_doubling, exchanged on top, in 4 segments"),
@@ -242,7 +242,7 @@ TEST(Selector, LongAllreducesByWhereTheRanksAre) {
   EXPECT_NE(words(6, 1, 3, kLong).find("all levels by chain, reduced to one rank and back, in 8 segments"),
             std::string::npos);
   EXPECT_NE(
-      words(6, 1, 3, 2 * kLong).find("a line of all ranks by chain, reduced to one rank and back, in 16 segments"),
+      words(6, 1, 3, 2 * kLong).find("a chain of all ranks by chain, reduced to one rank and back, in 16 segments"),
       std::string::npos);
   EXPECT_NE(words(6, 2, 3, kLong)
                 .find("by ring, exchanged on top, in 2 segments; measured to be faster from 5120 bytes a node on"),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shm/lane.hpp"
+#include "shm/message.hpp"
 #include "shm/segment.hpp"
 #include "shm/team.hpp"
 #include "sys/sys.hpp"
@@ -151,7 +152,7 @@ class TeamTest : public testing::Test {
     ASSERT_TRUE(lanes_.open_first());
     for (int r = 0; r < 2; ++r) {
       block_[r] = segment_.base() + segment_.block_allocate(kBlock);
-      team_[r] = Team::create(r, 2, 77 + 2 * r, block_[r], &lanes_);
+      team_[r] = Team::create(r, 2, 77 + 2 * r, block_[r], lanes_.team_memory());
       team_[r]->settle(75, {}, {4096, 4096});
     }
     for (int r = 0; r < 2; ++r)
@@ -162,8 +163,8 @@ class TeamTest : public testing::Test {
   }
   // Rank 0 publishes an empty record on its board.
   bool publish() {
-    Record* record = team_[0]->claim(team_[0]->board());
-    if (record) Team::publish(team_[0]->board(), record);
+    Record* record = team_[0]->queues().claim(team_[0]->board());
+    if (record) Queues::publish(team_[0]->board(), record);
     return record != nullptr;
   }
   bool read() {
@@ -175,7 +176,7 @@ class TeamTest : public testing::Test {
 
   static constexpr unsigned kRecords = queue_records(2);
   OwnSegment segment_{4 * kMiB, Lanes::area_bytes(2, 4096)};
-  Lanes lanes_;
+  Lanes lanes_{kMessageStates};
   char* block_[2];
   Team* team_[2]{};
 };
@@ -209,8 +210,8 @@ TEST_F(TeamTest, AReaderThatHasLeftHasReadAll) {
   read();
   read();
   Team::destroy(team_[1]);
-  team_[1] = Team::create(1, 2, 81, block_[1], &lanes_);
-  EXPECT_EQ(team_[0]->refresh(team_[0]->board()), 2u);
+  team_[1] = Team::create(1, 2, 81, block_[1], lanes_.team_memory());
+  EXPECT_EQ(team_[0]->queues().refresh(team_[0]->board()), 2u);
   EXPECT_TRUE(team_[0]->drained());
 }
 
@@ -242,25 +243,25 @@ TEST_F(TeamTest, AsksAReaderNowAndThenHowFarItIs) {
     for (unsigned i = 0; i < 4 * kTuning.measured_every; ++i) {
       ASSERT_TRUE(publish());
       ASSERT_TRUE(read());
-      team_[0]->refresh(board);
+      team_[0]->queues().refresh(board);
     }
   };
   many_records();
-  EXPECT_FALSE(team_[0]->is_far(board));
+  EXPECT_FALSE(team_[0]->queues().is_far(board));
   EXPECT_EQ(board.measure_at, ~std::uint64_t{0});
-  team_[0]->far_from(Tuning::kNever - 1);
+  team_[0]->queues().far_from(Tuning::kNever - 1);
   many_records();
-  EXPECT_FALSE(team_[0]->is_far(board));
+  EXPECT_FALSE(team_[0]->queues().is_far(board));
   EXPECT_GT(board.measure_at, 0u);
   const std::uint64_t next = board.measure_at;
   board.measure_at = 0;
-  team_[0]->refresh(board);
+  team_[0]->queues().refresh(board);
   EXPECT_EQ(board.measure_at, 0u) << "its reader has written nothing since";
   board.measure_at = next;
   EXPECT_LE(board.measure_at, board.written + kTuning.measured_every);
-  team_[0]->far_from(0);
-  EXPECT_TRUE(team_[0]->is_far(board));
-  EXPECT_TRUE(team_[0]->is_far(team_[0]->to(1)));
+  team_[0]->queues().far_from(0);
+  EXPECT_TRUE(team_[0]->queues().is_far(board));
+  EXPECT_TRUE(team_[0]->queues().is_far(team_[0]->to(1)));
 }
 
 TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
@@ -288,7 +289,7 @@ TEST_F(TeamTest, ASlotIsTakenAgainOnlyWhenItsReaderHasMovedOn) {
 TEST_F(TeamTest, SlotsLieApartInALaneThatHoldsSeveral) {
   constexpr std::size_t kSlot = 4096, kGap = 512, kSlots = 8;
   OwnSegment segment(4 * kMiB, Lanes::area_bytes(kSlots, kSlot));
-  Lanes lanes;
+  Lanes lanes{kMessageStates};
   lanes.init(&segment, kSlots, kSlot, kGap);
   ASSERT_TRUE(lanes.open_first());
   Lane* lane = lanes.acquire(*team_[0]);
@@ -312,11 +313,11 @@ TEST_F(TeamTest, SlotsLieApartInALaneThatHoldsSeveral) {
 TEST(Lanes, ASlotOfHalvedLinesFits) {
   constexpr std::size_t kSlot = 4096 + 64;
   OwnSegment segment{4 * kMiB, Lanes::area_bytes(1, kSlot)};
-  Lanes lanes;
+  Lanes lanes{kMessageStates};
   lanes.init(&segment, 1, kSlot, 0);
   ASSERT_TRUE(lanes.open_first());
   char* const block = segment.base() + segment.block_allocate(BlockLayout{2}.bytes());
-  Team* team = Team::create(0, 2, 77, block, &lanes);
+  Team* team = Team::create(0, 2, 77, block, lanes.team_memory());
   team->settle(77, {}, {kSlot, kSlot});
   Lane* const lane = lanes.acquire(*team);
   Slot slot;

@@ -45,7 +45,7 @@ struct Others {
   explicit Others(std::vector<Record> all) : records(std::move(all)) {
     for (const Record& one : records) hashes.push_back(hash_of(one));
   }
-  topo::Exchange exchange(int rank) {
+  topo::RecordExchange exchange(int rank) {
     return {{rank, static_cast<int>(records.size()), this,
              [](void* context, const void*, void* all, std::size_t bytes) {
                Others& others = *static_cast<Others*>(context);

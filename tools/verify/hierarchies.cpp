@@ -22,24 +22,24 @@ constexpr int kMostRanksOfParts = 256;  // a collective with a part for each ran
 
 int below(Random& random, int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
 
-// Ranks on seats in nested domains of random sizes; some seats are empty. Ranks are in order,
+// Ranks on cores in nested domains of random sizes; some cores are empty. Ranks are in order,
 // round-robin, or at random.
 topo::Placement random_placement(Random& random, int ranks) {
-  std::vector<int> seats(static_cast<std::size_t>(ranks));
+  std::vector<int> cores(static_cast<std::size_t>(ranks));
   const int gaps = below(random, 3);
-  for (int r = 0, seat = 0; r < ranks; ++r, ++seat) {
-    if (gaps && below(random, 6) == 0) seat += below(random, 40 * gaps);
-    seats[r] = seat;
+  for (int r = 0, core = 0; r < ranks; ++r, ++core) {
+    if (gaps && below(random, 6) == 0) core += below(random, 40 * gaps);
+    cores[r] = core;
   }
   const int map = below(random, 3);
-  if (map == 1) std::shuffle(seats.begin(), seats.end(), random);
+  if (map == 1) std::shuffle(cores.begin(), cores.end(), random);
   if (map == 2) {
     const int stride = 1 + below(random, 64);
     std::vector<int> dealt;
     for (int first = 0; first < stride; ++first) {
-      for (int i = first; i < ranks; i += stride) dealt.push_back(seats[i]);
+      for (int i = first; i < ranks; i += stride) dealt.push_back(cores[i]);
     }
-    seats = dealt;
+    cores = dealt;
   }
   static const char* const kNames[] = {"l3", "numa", "socket", "node", "leaf", "spine"};
   topo::Placement placement;
@@ -48,7 +48,7 @@ topo::Placement random_placement(Random& random, int ranks) {
   for (int level = 0, levels = 1 + below(random, 6); level < levels; ++level) {
     size *= 1 + below(random, level < 3 ? 8 : 20);
     placement.add_level(kNames[level]);
-    for (int r = 0; r < ranks; ++r) placement.at(level, r) = seats[r] / size;
+    for (int r = 0; r < ranks; ++r) placement.at(level, r) = cores[r] / size;
   }
   if (below(random, 4) == 0) {  // some ranks are not bound
     for (int i = below(random, ranks); i >= 0; --i) placement.at(0, below(random, ranks)) = topo::Placement::kNowhere;

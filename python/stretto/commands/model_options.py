@@ -28,7 +28,7 @@ Algorithms = Annotated[
         metavar="NAME",
         help="As [b]kchain[/], or [b]reduce:kchain[/] (docs/model.md lists them); "
         "[b]hierarchy[/], [b]hierarchy:nodes[/], [b]hierarchy:stripes[/], [b]hierarchy:rails[/], "
-        "[b]hierarchy:reduce_bcast[/], [b]hierarchy:line[/] and [b]hierarchy:line_and_back[/] compose over "
+        "[b]hierarchy:reduce_bcast[/], [b]hierarchy:chain[/] and [b]hierarchy:chain_and_back[/] compose over "
         "levels, with [b]by=ring[/] behind them by this one on each. May be repeated.",
     ),
 ]

@@ -163,7 +163,9 @@ def _algorithm(op: str, name: str, known: dict[str, list[str]]) -> str:
         if of != op:
             fail(f"-a {name}: this is about {op}, not {of}")
         name = rest
-    flat = name.partition(" ")[0]
+    flat, *parameters = name.split(" ", 1)
+    flat = FORMER.get(flat, flat)
+    name = " ".join([flat, *parameters])
     if known and flat not in (*known.get(REGULAR.get(op, op), []), *compositions(op)):
         fail(f"{op} has no algorithm {name}: one of {_listed(op, known)}")
     return name
@@ -192,11 +194,15 @@ def _listed(op: str, known: dict[str, list[str]]) -> str:
     return f"{', '.join(known.get(REGULAR.get(op, op), []))}; with levels: {', '.join(compositions(op))}"
 
 
+# Earlier names of compositions, which still work.
+FORMER = {"hierarchy:line": "hierarchy:chain", "hierarchy:line_and_back": "hierarchy:chain_and_back"}
+
+
 def compositions(op: str) -> list[str]:
     """Compositions over levels (kCompositions of src/select/across_nodes.hpp)."""
-    of_vectors = ["hierarchy:stripes", "hierarchy:line"] if op in ("bcast", "reduce", "allreduce") else []
+    of_vectors = ["hierarchy:stripes", "hierarchy:chain"] if op in ("bcast", "reduce", "allreduce") else []
     there_and_back = (
-        ["hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:line_and_back"] if op == "allreduce" else []
+        ["hierarchy:reduce_bcast", "hierarchy:rails", "hierarchy:chain_and_back"] if op == "allreduce" else []
     )
     carriers = ["hierarchy:carriers"] if op in ("alltoallv", "alltoallw") else []
     return ["hierarchy", "hierarchy:nodes", *carriers, *of_vectors, *there_and_back]

@@ -7,28 +7,24 @@
 //
 // Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"
+#include "coll/phase/folded.hpp"
 #include "coll/phase/halving.hpp"
 
 namespace stretto::coll {
 
 void halve_and_double(Builder& b, const Call& call, Halving::Partners partners) {
-  const Group& group = call.group;
-  const Fold fold(group.size);
-  const int partner = group.rank(fold.partner(group.me));
-  if (fold.outside(group.me)) {
-    b.send(partner, call.in);
-    b.recv(partner, call.out);
-    return;
-  }
-  Slice in = call.in;
-  if (fold.paired(group.me)) {
-    b.recv_reduce(partner, in, call.out, sched::Side::left);
-    in = call.out;
-  }
-  Halving halving(b, group, fold, partners);
-  halving.reduce_scatter(in, call.out);
-  halving.allgather(call.out);
-  if (fold.paired(group.me)) b.send(partner, call.out);
+  const Fold fold(call.group.size);
+  folded(b, call.group, fold, call.in, call.out, [&](int partner) {
+    Slice in = call.in;
+    if (partner >= 0) {
+      b.recv_reduce(partner, in, call.out, sched::Side::left);
+      in = call.out;
+    }
+    Halving halving(b, call.group, fold, partners);
+    halving.reduce_scatter(in, call.out);
+    halving.allgather(call.out);
+    if (partner >= 0) b.send(partner, call.out);
+  });
 }
 
 void allreduce_halving_doubling(Builder& b, const Call& call) { halve_and_double(b, call, Halving::Partners::bits); }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Allreduce by recursive multiplying. In each round, members whose core numbers differ in one digit
 // exchange their sums, all with all. Each combines the sums in the order of that digit, so all
-// members have the same bits. With k = 2 it is recursive doubling.
+// members have the same bits. With k = 2 it is recursive doubling, and has that name.
 //
 // Cost, for m units: about log_k P rounds of k - 1 messages of m units, which travel at one time.
 // Each message costs one combination of m units. The fold adds 2 messages, unless P is a product of
 // that many radices of at most k. Wins for short vectors where the way through the network takes
 // longer than sending k messages. Order is kept.
 //
-// Ruefenacht, Bull, Booth 2017.
+// Ruefenacht, Bull, Booth 2017; recursive doubling: Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"
+#include "coll/phase/folded.hpp"
 #include "coll/phase/turns.hpp"
 #include "coll/shape/radices.hpp"
 
@@ -34,30 +35,29 @@ void combine_in_order(Builder& b, Slice own, Slice to, int radix, int digit, Pee
   }
 }
 
+void multiply(Builder& b, const Call& call, int k) {
+  const Group& group = call.group;
+  const Radices radices(group.size, k);
+  const Fold fold = radices.fold();
+  folded(b, group, fold, call.in, call.out, [&](int partner) {
+    const bool paired = partner >= 0;
+    Turns turns(b, call.in, call.out, radices.rounds() + (paired ? 1 : 0));
+    if (paired) turns.combine(partner, sched::Side::left);
+    const int number = fold.number(group.me);
+    for (int round = 0, stride = 1; round < radices.rounds(); stride *= radices[round++]) {
+      const int radix = radices[round], digit = number / stride % radix;
+      const auto peer = [&](int other) { return group.rank(fold.member(number + (other - digit) * stride)); };
+      const Slice own = turns.sum();
+      for (int step = 1; step < radix; ++step) b.send(peer((digit + step) % radix), own);
+      combine_in_order(b, own, turns.turn(), radix, digit, peer);
+    }
+    if (paired) b.send(partner, call.out);
+  });
+}
+
 }  // namespace
 
-void allreduce_recursive_multiplying(Builder& b, const Call& call) {
-  const Group& group = call.group;
-  const Radices radices(group.size, call.parameters.k);
-  const Fold fold = radices.fold();
-  const int partner = group.rank(fold.partner(group.me));
-  if (fold.outside(group.me)) {
-    b.send(partner, call.in);
-    b.recv(partner, call.out);
-    return;
-  }
-  const bool paired = fold.paired(group.me);
-  Turns turns(b, call.in, call.out, radices.rounds() + (paired ? 1 : 0));
-  if (paired) turns.combine(partner, sched::Side::left);
-  const int number = fold.number(group.me);
-  for (int round = 0, stride = 1; round < radices.rounds(); stride *= radices[round++]) {
-    const int radix = radices[round], digit = number / stride % radix;
-    const auto peer = [&](int other) { return group.rank(fold.member(number + (other - digit) * stride)); };
-    const Slice own = turns.sum();
-    for (int step = 1; step < radix; ++step) b.send(peer((digit + step) % radix), own);
-    combine_in_order(b, own, turns.turn(), radix, digit, peer);
-  }
-  if (paired) b.send(partner, call.out);
-}
+void allreduce_recursive_doubling(Builder& b, const Call& call) { multiply(b, call, 2); }
+void allreduce_recursive_multiplying(Builder& b, const Call& call) { multiply(b, call, call.parameters.k); }
 
 }  // namespace stretto::coll

@@ -26,7 +26,7 @@ class Window {
     const std::uint64_t before = units_;
     units_ += units;
     while (is_full()) units_ -= admitted_[complete_++].units;
-    Exchange now{sched::kNoStep, sched::kNoStep, units};
+    Admitted now{sched::kNoStep, sched::kNoStep, units};
     follow(first);
     now.one = one();
     follow(first);
@@ -44,7 +44,7 @@ class Window {
   }
 
  private:
-  struct Exchange {
+  struct Admitted {
     sched::StepId one, other;
     std::uint64_t units;
   };
@@ -65,7 +65,7 @@ class Window {
   std::uint64_t most_units_ = 0;  // 0: any number
   std::uint64_t units_ = 0;       // of the exchanges in flight
   std::size_t complete_ = 0;      // so many of the first exchanges are complete
-  Array<Exchange> admitted_;
+  Array<Admitted> admitted_;
 };
 
 }  // namespace stretto::coll

@@ -9,31 +9,31 @@
 //
 // Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"
+#include "coll/phase/folded.hpp"
 #include "coll/phase/halving.hpp"
 
 namespace stretto::coll {
 
 void reduce_scatter_gather(Builder& b, const Call& call) {
-  const Group& group = call.group;
-  const Fold fold(group.size);
-  const int me = group.me;
-  const int partner = group.rank(fold.partner(me));
+  const Fold fold(call.group.size);
+  const int me = call.group.me;
   const bool is_root = me == call.root;
-  if (fold.outside(me)) {
-    b.send(partner, call.in);
+  const auto give = [&](int partner) { b.send(partner, call.in); };
+  const auto take = [&](int partner) {
     if (is_root) b.recv(partner, call.out);
-    return;
-  }
-  const Slice work = is_root ? call.out : b.scratch(call.in.length);
-  Slice in = call.in;
-  if (fold.paired(me)) {
-    b.recv_reduce(partner, in, work, sched::Side::left);
-    in = work;
-  }
-  Halving halving(b, group, fold);
-  halving.reduce_scatter(in, work);
-  halving.gather(work, fold.number(call.root));
-  if (fold.outside(call.root) && fold.partner(call.root) == me) b.send(partner, work);
+  };
+  folded(call.group, fold, give, take, [&](int partner) {
+    const Slice work = is_root ? call.out : b.scratch(call.in.length);
+    Slice in = call.in;
+    if (partner >= 0) {
+      b.recv_reduce(partner, in, work, sched::Side::left);
+      in = work;
+    }
+    Halving halving(b, call.group, fold);
+    halving.reduce_scatter(in, work);
+    halving.gather(work, fold.number(call.root));
+    if (fold.outside(call.root) && fold.partner(call.root) == me) b.send(partner, work);
+  });
 }
 
 }  // namespace stretto::coll

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduce_scatter by halving the number of parts, rounded up, for any number of members. Of the
-// parts that a member has sums of, its own and those of the members after it, it gives the further
-// half to the member that far ahead.
+// Reduce_scatter on a circulant graph, for any number of members. A member has sums of its own part
+// and of the parts of members after it. In each round it sends the further half of these (rounded
+// down) to the member whose part comes first in it, and keeps the nearer half.
 //
 // Cost, for m units in all: ceil(log2 P) rounds. Each member sends and combines m (P - 1) / P
 // units. Wins where P is no power of two: nobody waits outside, and nothing is sent twice. A

@@ -40,10 +40,10 @@ struct KernelArgs {
 struct FunctionOp {
   void* context = nullptr;
   void (*fold)(void* context, char* in, char* inout, std::uint64_t count) = nullptr;
-  std::uint8_t op = 0;  // as above
+  std::uint8_t op = 0;  // as in shm::CallDescriptor, for peers to compare
   ElementCode element = 0;
   bool commutative = false;  // only schedules use it
-  bool rounds = true;        // as above
+  bool rounds = true;        // the result depends on the order of combining
 };
 
 // So many elements of that size are combined at once.

@@ -34,7 +34,7 @@ void run_behind(shm::Call& call, int source, Steps steps, Done done, Misses miss
       waiter.moved();
     } else if (waiter.step()) [[unlikely]] {
       if (!shm::CallCheck(call).check_peers(waiter.waited_ns())) return;
-      if (source < 0 || !team.has_left(source, call.number()) || !misses()) continue;
+      if (source < 0 || !team.calls().has_left(source, call.number()) || !misses()) continue;
       return shm::CallCheck(call).fail_because_of(team.rank_of(source));
     }
   }
@@ -68,7 +68,7 @@ class Boards {
   template <class Fill>
   const char* publish(const Message& message, std::size_t bytes, bool first, Fill fill) {
     for (int i = 0; i < count_; ++i) {
-      if (teams_[i]->claim(teams_[i]->board()) != nullptr) continue;
+      if (teams_[i]->queues().claim(teams_[i]->board()) != nullptr) continue;
       if (message.bytes <= shm::kMostInlineBytes) teams_[i]->board().wanted = shm::records_ahead(message.bytes);
       return nullptr;
     }
@@ -79,7 +79,7 @@ class Boards {
     if (in_slot) fill(slot.data);
     for (int i = 0; i < count_; ++i) {
       shm::OutQueue& board = teams_[i]->board();
-      shm::Record* const record = teams_[i]->claim(board);
+      shm::Record* const record = teams_[i]->queues().claim(board);
       if (in_slot) {
         const bool last = i == count_ - 1;
         last ? call_.lane()->lease(slot, teams_[i], board, call_.number())
@@ -100,11 +100,11 @@ class Boards {
   // Tells readers that the message cannot come. False: readers must move first.
   bool poison() {
     for (int i = 0; i < count_; ++i) {
-      if (teams_[i]->claim(teams_[i]->board()) == nullptr) return false;
+      if (teams_[i]->queues().claim(teams_[i]->board()) == nullptr) return false;
     }
     for (int i = 0; i < count_; ++i) {
       shm::OutQueue& board = teams_[i]->board();
-      send(*teams_[i]->claim(board), board, shm::RecordKind::poison, {}, 0, false);
+      send(*teams_[i]->queues().claim(board), board, shm::RecordKind::poison, {}, 0, false);
     }
     return true;
   }
@@ -116,12 +116,12 @@ class Boards {
     record.fragment_bytes = static_cast<std::uint32_t>(bytes);
     record.call = call_.mark();
     record.message_bytes = message.bytes;
-    shm::Team::publish(board, &record);
+    shm::Queues::publish(board, &record);
   }
 
   shm::Call& call_;
   int count_ = 0;
-  shm::Team* teams_[topo::Tiers::kMost];
+  shm::Team* teams_[topo::Tiers::kMost] = {};
 };
 
 void send_from_root(shm::Call& call, const Region& buffer, bool good, Boards& boards) {
@@ -171,7 +171,7 @@ class Finder {
   const shm::Record* head(shm::Team& team, shm::InQueue& queue) const {
     const shm::Record* record = queue.peek();
     for (; record != nullptr && record->call >> 8 < call_.number(); record = queue.peek()) {
-      if (call_.checked() && team.is_odd(queue.writer, *record))
+      if (call_.checked() && team.calls().is_odd(queue.writer, *record))
         call_.report_mismatch({team.rank_of(queue.writer), record->tag()});
       queue.consume();
     }

@@ -4,7 +4,7 @@
 namespace stretto::coll_shm {
 
 void barrier(shm::Call& call, const Selection& selection) {
-  const Members members = {call.team().size(), selection.tiers.any()};
+  const TeamTraits members = {call.team().size(), selection.tiers.any()};
   const DataPath path = path_of(selection.named, members, barrier_path);
   if (path == DataPath::whole) return barrier_flat(call);
   path == DataPath::tiers ? barrier_tiers(call, *selection.tiers.placed) : barrier_dissemination(call);
@@ -14,8 +14,8 @@ void barrier(shm::Call& call, const Selection& selection) {
 void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection) {
   if (!selection.tiers.any()) return bcast_board(call, buffer, root, good);
   const std::uint64_t bytes = buffer.bytes();
-  const Members members = {call.team().size(), true, selection.tiers.span_sockets()};
-  const DataPath path = path_of(selection.named, members, [&](const Members& m) { return bcast_path(bytes, m); });
+  const TeamTraits members = {call.team().size(), true, selection.tiers.span_sockets()};
+  const DataPath path = path_of(selection.named, members, [&](const TeamTraits& m) { return bcast_path(bytes, m); });
   const bool flat = path == DataPath::whole || bytes >= call.single_copy_from_bytes();
   bcast_tiers(call, buffer, root, good, *selection.tiers.placed, flat);
 }

@@ -10,29 +10,29 @@
 namespace stretto::coll_shm {
 namespace {
 
-bool always(std::uint64_t, const Members&) { return true; }
+bool always(std::uint64_t, const TeamTraits&) { return true; }
 template <DataPath kPath>
-bool barriers(std::uint64_t, const Members& members) {
+bool barriers(std::uint64_t, const TeamTraits& members) {
   return barrier_path(members) == kPath;
 }
 template <DataPath kPath>
-bool bcasts(std::uint64_t bytes, const Members& members) {
+bool bcasts(std::uint64_t bytes, const TeamTraits& members) {
   return bcast_path(bytes, members) == kPath;
 }
 template <DataPath kPath>
-bool reduces(std::uint64_t bytes, const Members& members) {
+bool reduces(std::uint64_t bytes, const TeamTraits& members) {
   return reduce_path(bytes, members, kRanksToSplitByKernels) == kPath;
 }
 template <DataPath kPath>
-bool allreduces(std::uint64_t bytes, const Members& members) {
+bool allreduces(std::uint64_t bytes, const TeamTraits& members) {
   return allreduce_path(bytes, members) == kPath;
 }
 template <DataPath kPath>
-bool reduce_scatters(std::uint64_t bytes, const Members& members) {
+bool reduce_scatters(std::uint64_t bytes, const TeamTraits& members) {
   return reduce_scatter_path(bytes, members) == kPath;
 }
 template <DataPath kPath>
-bool scans(std::uint64_t bytes, const Members& members) {
+bool scans(std::uint64_t bytes, const TeamTraits& members) {
   return scan_path(bytes, members) == kPath;
 }
 
@@ -101,7 +101,7 @@ const Algorithm* find_algorithm(Collective collective, const char* name) {
   return nullptr;
 }
 
-const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, const Members& members) {
+const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, const TeamTraits& members) {
   const Algorithm* found = nullptr;
   for (const Algorithm& algorithm : kManifest) {
     const bool fits = algorithm.collective == coll::regular_form(collective) && algorithm.serves(bytes, members);

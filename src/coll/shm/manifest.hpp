@@ -17,7 +17,7 @@ struct Algorithm {
   DataPath path;     // tells it from the collective's others
   // Whether it serves calls of so many bytes among these ranks, as a plan counts bytes, where no
   // rule names another. For reductions: by kernels.
-  bool (*serves)(std::uint64_t bytes, const Members& members);
+  bool (*serves)(std::uint64_t bytes, const TeamTraits& members);
 };
 // Rules and the tool name an algorithm "shm:" and its name.
 inline constexpr char kPrefix[] = "shm:";
@@ -27,14 +27,14 @@ std::span<const Algorithm> manifest();
 const Algorithm* find_algorithm(Collective collective, const char* name);
 // The one that serves the call where no rule names one. The v-form of a collective finds its
 // regular form's algorithms.
-const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, const Members& members);
+const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, const TeamTraits& members);
 // Says that one of a collective's algorithms was expected, and lists them.
 const char* expected(Collective collective);
 
 // How the data of a call go: by the algorithm that a rule names, or as is usual among these ranks.
 // `usual(members)` tells. A communicator without tiers goes as is usual where a rule names them.
 template <class Usual>
-DataPath path_of(const Algorithm* named, const Members& members, Usual usual) {
+DataPath path_of(const Algorithm* named, const TeamTraits& members, Usual usual) {
   const bool open = named != nullptr && (named->path != DataPath::tiers || members.tiers) &&
                     (named->path != DataPath::sockets || members.socket_ranks != 0);
   return open ? named->path : usual(members);

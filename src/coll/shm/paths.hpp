@@ -24,7 +24,7 @@ template <class Parts>
 const Tiers* tiers_for(const Selection& selection, const Parts& parts) {
   return selection.tiers.of(parts.in_order(), parts.rounds());
 }
-inline Members members_of(const shm::Call& call, const Tiers* tiers, const Sockets* sockets = nullptr) {
+inline TeamTraits members_of(const shm::Call& call, const Tiers* tiers, const Sockets* sockets = nullptr) {
   return {call.team().size(), tiers != nullptr, sockets != nullptr, sockets == nullptr ? 0 : sockets->groups.slices()};
 }
 
@@ -34,7 +34,7 @@ void allreduce_parts(shm::Call& call, const Parts& parts, const Selection& selec
   const Tiers* const tiers = tiers_for(selection, parts);
   const Sockets* const sockets = selection.tiers.sockets_of(parts.in_order(), parts.rounds());
   const DataPath path = path_of(selection.named, members_of(call, tiers, sockets),
-                                [&](const Members& members) { return allreduce_path(parts.bytes(), members); });
+                                [&](const TeamTraits& members) { return allreduce_path(parts.bytes(), members); });
   go(call, path);
   if (path == DataPath::sockets) return allreduce_sockets(call, parts, *sockets);
   if (path == DataPath::whole) return allreduce_flat(call, parts);
@@ -45,7 +45,7 @@ template <class Parts>
 void reduce_parts(shm::Call& call, const Parts& parts, int root, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
   const Tiers* const tiers = tiers_for(selection, parts);
-  const DataPath path = path_of(selection.named, members_of(call, tiers), [&](const Members& members) {
+  const DataPath path = path_of(selection.named, members_of(call, tiers), [&](const TeamTraits& members) {
     return reduce_path(parts.bytes(), members, parts.least_ranks_to_split());
   });
   go(call, path);
@@ -58,7 +58,7 @@ void reduce_scatter_parts(shm::Call& call, const Parts& parts, Begin begin, cons
   if (!parts.good()) return call.fail(Status::invalid);
   const Tiers* const tiers = tiers_for(selection, parts);
   const DataPath path = path_of(selection.named, members_of(call, tiers),
-                                [&](const Members& members) { return reduce_scatter_path(parts.bytes(), members); });
+                                [&](const TeamTraits& members) { return reduce_scatter_path(parts.bytes(), members); });
   go(call, path);
   path == DataPath::tiers ? reduce_scatter_tiers(call, parts, begin, *tiers)
                           : reduce_scatter_slices(call, parts, begin);
@@ -70,7 +70,7 @@ void scan_parts(shm::Call& call, const Parts& parts, bool exclusive, const Selec
   if (!parts.good()) return call.fail(Status::invalid);
   const Tiers* const tiers = selection.tiers.of(true, parts.rounds());
   const DataPath path = path_of(selection.named, members_of(call, tiers),
-                                [&](const Members& members) { return scan_path(parts.bytes(), members); });
+                                [&](const TeamTraits& members) { return scan_path(parts.bytes(), members); });
   go(call, path);
   if (path == DataPath::whole) return scan_flat(call, parts, exclusive);
   path == DataPath::tiers ? scan_tiers(call, parts, exclusive, *tiers) : scan_chain(call, parts, exclusive);

@@ -3,11 +3,12 @@
 // that this rank is in (shm/team.hpp). The algorithms for a whole team serve a tier as well, so a
 // call goes up and down by calling them on one tier after the other.
 //
-// No rank waits for ever. The ranks that a rank waits for are the members of one tier. As in a flat
-// call (together.hpp) such a member is late, or waits, or has given up, or has left without its
-// part. It gives up in all its tiers, so who waits for it sees that there. Waits go up and down the
-// tree of groups and thus in no circle, if all ranks go this way. If some do not, a rank that waits
-// sees it: it looks at the queues of all ranks, not of this tier alone.
+// No rank waits for ever. A rank waits for members of one tier at a time. As in a flat call
+// (together.hpp), such a member is late, or waits, or has given up, or has left without its part. A
+// rank that gives up does so in all its tiers, and its peers see that in the tier where they wait.
+// If all ranks go by tiers, each waits for ranks above or below it in the tree of groups, so waits
+// form no circle. If some go another way, a waiting rank sees it: it looks at the queues of all
+// ranks, not only at those of this tier.
 #pragma once
 #include "coll/shm/parts.hpp"
 #include "shm/team.hpp"

@@ -18,10 +18,10 @@ void look_at_head(shm::Call& call, shm::Team& team, shm::InQueue& queue) {
 }
 
 void check_member(shm::Call& call, shm::Team& team, int peer) {
-  const Status why = team.given_up(peer, call.number());
+  const Status why = team.calls().given_up(peer, call.number());
   if (why != Status::ok) call.fail(why);
-  if (shm::InQueue* const board = team.board_if_any(peer)) look_at_head(call, team, *board);
-  if (shm::InQueue* const channel = team.channel_if_any(peer)) look_at_head(call, team, *channel);
+  if (shm::InQueue* const board = team.queues().board_if_any(peer)) look_at_head(call, team, *board);
+  if (shm::InQueue* const channel = team.queues().channel_if_any(peer)) look_at_head(call, team, *channel);
 }
 
 }  // namespace

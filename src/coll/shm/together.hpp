@@ -44,7 +44,7 @@ void run_together(shm::Call& call, Steps steps, Done done, Needs needs) {
       check_other_teams(call);
       for_each_peer(team, [&](int peer) {
         // First this, then what it left behind.
-        const bool left = team.has_left(peer, call.number());
+        const bool left = team.calls().has_left(peer, call.number());
         check_peer(call, peer);
         if (left && needs(peer)) shm::CallCheck(call).fail_because_of(team.rank_of(peer));
       });

@@ -3,6 +3,10 @@
 // Polyakov, Kramarenko, Bochkarev 2020) and others. The writer is a node's agent. The readers are
 // its clients. Both may be processes or threads.
 //
+// For benchmarks alone (bench/kv, `stretto kv bench`): they show what locks cost that a store of
+// keys may use. Stretto's own store has no lock between processes (kv/store.hpp). Of this folder it
+// uses machine.hpp only.
+//
 // In memory there are a header, what the scheme shares, and an entry for each client. An entry says
 // whose it is and holds the scheme's lines for that client. No two clients write one line, except
 // where a scheme is about that. Offsets follow from the number of entries, and there are no

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All schemes, by name. A new scheme is a file and a line here.
+// All schemes, by name, for benchmarks and tests. A new scheme is a file and a line here.
 #pragma once
 #include <cstring>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// What STRETTO_EXPLAIN and STRETTO_LOG say of a communicator.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -30,7 +31,7 @@ struct Names {
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;
 
 // The first length that the last algorithm serves by thresholds. Shorter ones go by another.
-std::uint64_t first_length(Collective collective, const coll_shm::Members& members) {
+std::uint64_t first_length(Collective collective, const coll_shm::TeamTraits& members) {
   const coll_shm::Algorithm& last = coll_shm::algorithm_of(collective, kLongest, members);
   std::uint64_t below = 0, from = kLongest;
   while (from - below > 1) {
@@ -45,7 +46,7 @@ class Algorithms {
  public:
   Algorithms(const State& state, Collective collective) {
     const select::ShmRules& rules = engine::comm_rules(*state.engine);
-    const coll_shm::Members members = engine::comm_members(*state.engine);
+    const coll_shm::TeamTraits members = engine::comm_members(*state.engine);
     const std::uint64_t threshold = first_length(collective, members);
     for (std::uint64_t from = 0; from < kLongest;) {
       const select::ShmRules::Step* const step = rules.step(collective, from);

@@ -65,25 +65,25 @@ void short_times_write(void* context, int one, int other, const transport::TcpTr
 // them. The members are on several nodes. Of many members, only those connect that lead a node.
 void connect_later(Schedules& schedules, State& state, engine::Process& process) {
   const std::int32_t* const nodes = job_nodes();
-  const SocketsChoice choice = job()->sockets;
-  if (choice == SocketsChoice::off) return;
+  const TcpChoice choice = job()->tcp;
+  if (choice == TcpChoice::off) return;
   if (!schedules.nodes.resize(static_cast<std::size_t>(state.size), 0)) std::abort();  // as in schedules_create
   int connecting = 0;
   for (int r = 0; r < state.size; ++r) {
-    const bool connects = state.size <= kTuning.socket_ranks || schedules.scheduler.leads_node(r);
+    const bool connects = state.size <= kTuning.tcp_ranks || schedules.scheduler.leads_node(r);
     schedules.nodes[static_cast<std::size_t>(r)] =
         connects ? nodes[schedules.job_ranks[r]] : transport::TcpTransport::kNobody;
     connecting += connects ? 1 : 0;
   }
-  if (connecting > kTuning.socket_ranks) demand_refused(Option::sockets, state.size, "it is on too many nodes");
-  if (connecting < 2 || connecting > kTuning.socket_ranks) return;
+  if (connecting > kTuning.tcp_ranks) demand_refused(Option::tcp, state.size, "it is on too many nodes");
+  if (connecting < 2 || connecting > kTuning.tcp_ranks) return;
   transport::TcpTransport::Opening opening;
   opening.members = {state.rank, state.size, &state.handle, allgather_bytes};
   opening.nodes = schedules.nodes.data();
   opening.policy = engine::schedule_policy(process);
-  opening.always = choice == SocketsChoice::always;
+  opening.always = choice == TcpChoice::always;
   opening.kept = {&schedules, short_times_read, short_times_write};
-  schedules.scheduler.connect_at(opening.always ? 1 : kTuning.socket_calls, opening);
+  schedules.scheduler.connect_at(opening.always ? 1 : kTuning.tcp_calls, opening);
 }
 
 // Gives the engine the rules that name algorithms over shared memory. Where ranks share none, what
@@ -128,7 +128,7 @@ Schedules* schedules_create(State& state, const int* job_ranks, engine::Process&
   schedules->number = transport_take_number(state.handle, placed);
   if (schedules->number < 0) {
     schedules_free(schedules);
-    for (const Option option : {Option::overlap, Option::sockets})
+    for (const Option option : {Option::overlap, Option::tcp})
       demand_refused(option, state.size, "there is no memory, or no room for its messages in the MPI's tags");
     return nullptr;
   }

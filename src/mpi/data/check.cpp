@@ -111,7 +111,7 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype
     return check_begin(call, {}, 0, host().constants.datatype_null, ranks != 0);
   }
   auto* const memory = std::malloc(sizeof(Snapshot));
-  if (memory == nullptr) std::abort();  // as above
+  if (memory == nullptr) std::abort();  // the other ranks check these buffers, so this rank must
   call.snapshot = new (memory) Snapshot{blocks, ranks};
   for (int r = 0; r < ranks; r++) {
     layouts[r] = blocks.layouts[r];

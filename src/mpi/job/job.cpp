@@ -114,9 +114,9 @@ bool told_by(void*, const int* tellers, int count, const void* mine, void* all, 
                            places.data(), c.byte, c.comm_world) == MPI_SUCCESS;
 }
 
-SocketsChoice both(SocketsChoice one, SocketsChoice other) {
+TcpChoice both(TcpChoice one, TcpChoice other) {
   if (one == other) return one;
-  return one == SocketsChoice::off || other == SocketsChoice::off ? SocketsChoice::off : SocketsChoice::automatic;
+  return one == TcpChoice::off || other == TcpChoice::off ? TcpChoice::off : TcpChoice::automatic;
 }
 
 // What this rank has to tell. All bytes are set: ranks that have the same to tell have the same
@@ -135,7 +135,7 @@ void tell(int rank, NodeRecord* node, RankRecord* own) {
   own->nics.distance = locality.nics.distance;
   own->scheduled = options().scheduled();
   own->wanted = options().wanted();
-  own->sockets = static_cast<std::uint32_t>(options().sockets());
+  own->tcp = static_cast<std::uint32_t>(options().tcp());
   own->overlap_bytes = options().overlap_bytes();
   own->overlap_tries = options().overlap_tries() ? 1 : 0;
   own->overlap_measures = options().overlap_measures() ? 1 : 0;
@@ -146,12 +146,12 @@ void combine(Job& job) {
   const RankRecord& first = *job.ranks.begin();
   job.scheduled = first.scheduled;
   job.wanted = first.wanted;
-  job.sockets = static_cast<SocketsChoice>(first.sockets);
+  job.tcp = static_cast<TcpChoice>(first.tcp);
   job.overlap_bytes = first.overlap_bytes;
   for (const RankRecord& rank : job.ranks) {
     job.scheduled &= rank.scheduled;
     job.wanted &= rank.wanted;
-    job.sockets = both(job.sockets, static_cast<SocketsChoice>(rank.sockets));
+    job.tcp = both(job.tcp, static_cast<TcpChoice>(rank.tcp));
     job.overlap_tries = job.overlap_tries || rank.overlap_tries != 0;
     job.overlap_measures = job.overlap_measures || rank.overlap_measures != 0;
     const bool off = job.overlap_bytes == 0 || rank.overlap_bytes == 0;
@@ -190,7 +190,7 @@ bool gather_records(Job& job, int rank, int size, bool first_tells) {
   NodeRecord node;
   RankRecord own;
   tell(rank, &node, &own);
-  const topo::Exchange exchange{{rank, size, nullptr, allgather}, told_by};
+  const topo::RecordExchange exchange{{rank, size, nullptr, allgather}, told_by};
   bool fine = job.nodes.gather(exchange, node);
   fine = job.ranks.gather(exchange, own) && fine;
   combine(job);

@@ -28,15 +28,15 @@ void job_demands() {
   if (world().size == 1) return;  // nothing can be served
   demands_start(options());
   if (vendor::reports_failures())
-    refuse({Option::overlap, Option::nonblocking, Option::tiers, Option::sockets},
+    refuse({Option::overlap, Option::nonblocking, Option::tiers, Option::tcp},
            "the MPI reports failures of processes (ULFM)");
   if (is_on_one_node()) {
-    refuse({Option::overlap, Option::sockets}, "all ranks are on one node");
+    refuse({Option::overlap, Option::tcp}, "all ranks are on one node");
   } else if (job() == nullptr) {
-    refuse({Option::overlap, Option::sockets}, "the job has no schedules");
+    refuse({Option::overlap, Option::tcp}, "the job has no schedules");
   } else {
     if (job()->overlap_bytes == 0) refuse({Option::overlap}, "a rank has STRETTO_OVERLAP=off");
-    if (job()->sockets == SocketsChoice::off) refuse({Option::sockets}, "a rank has STRETTO_SOCKETS=off");
+    if (job()->tcp == TcpChoice::off) refuse({Option::tcp}, "a rank has STRETTO_TCP=off");
   }
   if (world().nonblocking != NonblockingChoice::on) refuse({Option::nonblocking}, "a rank has another value");
   if (world().check == 3)

@@ -20,7 +20,7 @@
 #include "mpi/job/process.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/overlap/deferring.hpp"
-#include "overlap/driver.hpp"
+#include "overlap/deferred_calls.hpp"
 #include "sys/sys.hpp"
 #include "transport/pass.hpp"
 
@@ -29,8 +29,8 @@ namespace {
 
 // ---- The process's driver ----
 
-alignas(overlap::Driver) constinit unsigned char g_memory[sizeof(overlap::Driver)] = {};
-constinit std::atomic<overlap::Driver*> g_driver = nullptr;
+alignas(overlap::DeferredCalls) constinit unsigned char g_memory[sizeof(overlap::DeferredCalls)] = {};
+constinit std::atomic<overlap::DeferredCalls*> g_driver = nullptr;
 constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 constinit bool g_tried = false;  // under the lock
 constinit transport::Endpoint g_endpoint = {};
@@ -39,17 +39,17 @@ constinit std::uint32_t g_communicators = 0;
 enum class Speed : std::uint8_t { unknown, fine, slow };
 constinit std::atomic<Speed> g_speed = Speed::unknown;
 
-overlap::Driver* driver() { return g_driver.load(std::memory_order_acquire); }
+overlap::DeferredCalls* driver() { return g_driver.load(std::memory_order_acquire); }
 
 void before_fork() {
-  if (overlap::Driver* const all = driver()) all->complete_before_fork();
+  if (overlap::DeferredCalls* const all = driver()) all->complete_before_fork();
 }
 void in_child() { g_driver.store(nullptr, std::memory_order_relaxed); }  // its thread is not there
 
-overlap::Driver::Settings settings_here(int rank) {
+overlap::DeferredCalls::Settings settings_here(int rank) {
   shm::DeferredNotes* const notes = engine::process_deferred(process(), job()->hosts);
   process_count_in_segment();
-  overlap::Driver::Settings settings;
+  overlap::DeferredCalls::Settings settings;
   settings.connections.rank = rank;
   settings.connections.address_count = sys::host_addresses(settings.connections.addresses);
   constexpr sys::FaultMode kModes[] = {sys::FaultMode::kernel, sys::FaultMode::user, sys::FaultMode::signal};
@@ -63,10 +63,10 @@ overlap::Driver::Settings settings_here(int rank) {
 void open_driver(int rank) {
   if (g_tried) return;
   g_tried = true;
-  auto* const made = new (g_memory) overlap::Driver;
+  auto* const made = new (g_memory) overlap::DeferredCalls;
   if (made->open(settings_here(rank), &g_endpoint) != Status::ok) {
     g_endpoint = {};
-    made->~Driver();
+    made->~DeferredCalls();
     return;
   }
   pthread_atfork(before_fork, nullptr, in_child);
@@ -208,7 +208,7 @@ engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   char place[sizeof shm::DeferredCall::place] = "";
   engine::process_place(process(), place, sizeof place);
   call.place = place;
-  const overlap::Driver::Result result = driver()->run(call, policy_);
+  const overlap::DeferredCalls::Result result = driver()->run(call, policy_);
   if (result.early) g_deferring.store(true, std::memory_order_relaxed);
   if (result.lost.rank >= 0)
     log_line(LogLevel::error, "communicator of %d ranks: %s; rank %d of the job waits for others in MPI_%s",
@@ -248,8 +248,8 @@ engine::Outcome Overlap::give_up() {
 
 // One long message by connections of our own.
 bool Overlap::pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number) {
-  const overlap::Outgoing send{job_ranks_[peer], data, bytes};
-  const overlap::Incoming receive{job_ranks_[peer], {0, bytes}};
+  const overlap::MessageOut send{job_ranks_[peer], data, bytes};
+  const overlap::MessageIn receive{job_ranks_[peer], {0, bytes}};
   const overlap::Block block{0, bytes};
   overlap::Exchange call;
   call.comm = id_;
@@ -315,7 +315,7 @@ bool Overlap::open() {
     mine.endpoint = g_endpoint;
     mine.id = static_cast<std::uint64_t>(me) << 32 | ++g_communicators;
   }
-  overlap::Driver* const own = driver();
+  overlap::DeferredCalls* const own = driver();
   const int other = first_elsewhere();
   mine.speed = g_speed.load(std::memory_order_relaxed);
   if (state_->rank == 0 && mine.speed == Speed::unknown && job()->overlap_measures && other < state_->size) {
@@ -359,36 +359,36 @@ bool Overlap::decline(const char* why, const char* more) const {
 }
 
 void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& site), void* context) {
-  overlap::Driver* const all = driver();
+  overlap::DeferredCalls* const all = driver();
   if (all == nullptr) return;
   all->each_site([&](const overlap::Sites::Site& site) { each(context, site); });
 }
 
 bool overlap_any_away() {
-  const overlap::Driver* const all = driver();
+  const overlap::DeferredCalls* const all = driver();
   return all != nullptr && all->any_away();
 }
 
 void overlap_complete(const void* memory, std::uint64_t bytes) {
-  overlap::Driver* const all = driver();
+  overlap::DeferredCalls* const all = driver();
   if (all == nullptr || !all->any_away()) return;
   const Inside inside;
   all->complete(memory, bytes, engine::schedule_policy(process()));
 }
 
 void overlap_complete_all() {
-  overlap::Driver* const all = driver();
+  overlap::DeferredCalls* const all = driver();
   if (all == nullptr) return;
   const Inside inside;
   all->complete_all(engine::schedule_policy(process()));
 }
 
 void overlap_stop() {
-  overlap::Driver* const all = driver();
+  overlap::DeferredCalls* const all = driver();
   if (all == nullptr) return;
   g_driver.store(nullptr, std::memory_order_release);
   all->close();
-  all->~Driver();
+  all->~DeferredCalls();
 }
 
 }  // namespace stretto::mpi

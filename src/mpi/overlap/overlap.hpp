@@ -6,7 +6,8 @@
 // guard memory. From then on, which way a call goes follows from what all ranks know: the
 // collective, and its length where all know it. Whether a rank returns early is its own decision.
 //
-// A process has one driver (overlap/driver.hpp). It opens with the first communicator that asks.
+// A process has one driver (overlap/deferred_calls.hpp). It opens with the first communicator that
+// asks.
 //
 //   Alltoall, Gather, Scatter (and v)  each block goes straight from its source to its target
 //   Bcast                              a chain of ranks, node after node, in segments

@@ -11,7 +11,7 @@ namespace {
 
 using overlap::Block;
 using overlap::Exchange;
-using overlap::Incoming;
+using overlap::MessageIn;
 
 Blocks one(const Region& region) {
   return {region.base, region.layout != nullptr ? region.layout : &kPlainByte, region.count};
@@ -89,7 +89,7 @@ class Messages {
   }
   void receive_block(int peer, int block) {
     if (blocks_.failed() || blocks_[block].bytes == 0) return;
-    Incoming what{peer, blocks_[block]};
+    MessageIn what{peer, blocks_[block]};
     what.block = static_cast<std::uint32_t>(block);
     receives_.push(what);
   }
@@ -120,7 +120,7 @@ class Messages {
     if (blocks_.failed()) return;
     const Block& whole = blocks_[block];
     each_piece(whole.bytes, block, [&](std::uint32_t index, std::uint64_t at, std::uint64_t length, bool first) {
-      receives_.push({peer, {whole.offset + at, length}, index, forward_to, Incoming::kNoBlock, first});
+      receives_.push({peer, {whole.offset + at, length}, index, forward_to, MessageIn::kNoBlock, first});
     });
   }
 
@@ -128,7 +128,7 @@ class Messages {
   // goes on to `forward_to` (-1: it ends here). `to_buffer`: the sum fills the block.
   void combine_in_pieces(int peer, const char* own, std::uint64_t bytes, int forward_to, bool to_buffer) {
     each_piece(bytes, 0, [&](std::uint32_t index, std::uint64_t at, std::uint64_t length, bool first) {
-      receives_.push({peer, {at, length}, index, forward_to, Incoming::kNoBlock, first, own + at, to_buffer});
+      receives_.push({peer, {at, length}, index, forward_to, MessageIn::kNoBlock, first, own + at, to_buffer});
     });
   }
 
@@ -153,8 +153,8 @@ class Messages {
   std::uint64_t buffer_bytes_ = 0;
   Block own_;
   Array<Block> blocks_;
-  Array<overlap::Outgoing> sends_;
-  Array<Incoming> receives_;
+  Array<overlap::MessageOut> sends_;
+  Array<MessageIn> receives_;
 };
 
 void copy_own(const Places& from, int from_index, const Places& to, int to_index) {

@@ -92,7 +92,7 @@ bool open_on_node(Nonblocking& made, State& state, engine::Process& process) {
   if (team == nullptr) return refused(state, why.reason);
   Array<int> everybody;
   for (int r = 0; r < state.size; r++) everybody.push(r);
-  if (everybody.failed()) std::abort();  // as above
+  if (everybody.failed()) std::abort();  // a few kilobytes, and members cannot agree without them
   made.scheduler.join(team, everybody.data());
   made.served = engine::comm_collectives(*state.engine);
   return true;
@@ -106,7 +106,7 @@ bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, i
   topo::Placement placement;
   if (made.job_ranks.failed() || !near.find(state.rank, state.size, ranks) ||
       !job()->place(&placement, ranks, state.size))
-    std::abort();  // as above
+    std::abort();  // a few kilobytes, and members cannot agree without them
   const Number number(state);
   if (number.get() < 0) return refused(state, "there is no room for its messages in the MPI's tags");
   MpiTransport words;

@@ -161,7 +161,7 @@ void requests_finish() {
   pthread_mutex_unlock(&g_lock);
   if (started) {
     pthread_join(g_thread, nullptr);
-    --sys::own_threads;
+    --sys::g_own_threads;
   }
   g_stopping = false;
   g_nonblocking.store(false, std::memory_order_relaxed);

@@ -102,7 +102,7 @@ Neighborhood* neighborhood_create(const State& state) {
   Neighborhood found;
   if (!neighborhood_read(state, found)) return nullptr;
   void* const memory = std::malloc(sizeof(Neighborhood));
-  if (memory == nullptr) std::abort();  // as above
+  if (memory == nullptr) std::abort();  // a few words, and the other members rely on this rank
   return new (memory) Neighborhood(static_cast<Neighborhood&&>(found));
 }
 

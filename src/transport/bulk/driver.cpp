@@ -65,7 +65,7 @@ Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, b
   message->data = data;
   message->bytes = bytes;
   message->listener = listener;
-  message->elsewhere = wish.elsewhere;
+  message->aside = wish.aside;
   message->position = wish.position;
   const Range whole{0, bytes};
   for (std::uint32_t i = 0; i < std::min(wish.order_count, kMostRanges); ++i) {

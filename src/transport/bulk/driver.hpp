@@ -136,7 +136,6 @@ class Driver {
   int attend(int fd, void (*ready)(void* context), void* context);
   // On the thread: it is called at this time, too. Each time replaces the one before; ~0: no time.
   void attend_by(std::uint64_t ns) { attended_due_ns_ = ns; }
-  void attend_no_more(int fd);
   // Ends the thread and closes all connections. Messages that are open end: unavailable. Peers
   // receive all that has been sent.
   void stop();
@@ -215,7 +214,7 @@ class Driver {
   Array<Introduced, PrivateHeap> met_;
   Array<Peer*, PrivateHeap> peers_;         // by rank
   Array<Endpoint, PrivateHeap> endpoints_;  // by rank
-  Incoming incoming_;
+  IncomingConnections incoming_;
   std::uint64_t due_ns_ = 0;  // when handshakes are to move on
   std::uint64_t attended_due_ns_ = ~std::uint64_t{0};
   bool listeners_watched_ = false;

@@ -7,7 +7,8 @@
 // link, and the first bytes of a late one would come after all the others' data.
 //
 //   - With its ask, a receive grants its first bytes: what is first in its order, at least 4 KiB.
-//     They are not counted against the window, but fill it.
+//     The receive grants them even if the window is full. As long as they are under way, they leave
+//     less of the window to others.
 //   - More is granted to sources that have sent something, in the order of the receives' positions.
 //   - The first of them has three quarters of the window. All others together have as much as a
 //     window again, a piece at a time, whoever has got least so far: the links of their sources are

@@ -25,7 +25,7 @@ struct Listener {
 };
 
 // A part of a receive that is wanted in other memory than the rest.
-struct Elsewhere {
+struct RangeAside {
   Range range;
   char* at = nullptr;
 };
@@ -35,7 +35,7 @@ struct Wish {
   const Range* order = nullptr;  // of its parts, up to kMostRanges; the rest comes after them
   std::uint32_t order_count = 0;
   std::uint32_t position = 0;  // receives with lower ones come first
-  Elsewhere elsewhere;
+  RangeAside aside;
 };
 
 struct Message {
@@ -45,7 +45,7 @@ struct Message {
   bool sends = false;
   char* data = nullptr;  // a send's is only read
   std::uint64_t bytes = 0;
-  Elsewhere elsewhere;
+  RangeAside aside;
   std::uint32_t position = 0;  // of a receive among others
   Listener listener;
   std::uint32_t order_count = 0;
@@ -77,13 +77,13 @@ struct Message {
   // Where the byte at `offset` of a receive is wanted. *together: how many from there on, of
   // `*together`, follow each other in memory.
   char* place(std::uint64_t offset, std::uint64_t* together) const {
-    const Range& other = elsewhere.range;
+    const Range& other = aside.range;
     const bool is_there = offset >= other.offset && offset < other.end();
     if (is_there)
       *together = std::min(*together, other.end() - offset);
     else if (offset < other.offset && other.bytes != 0)
       *together = std::min(*together, other.offset - offset);
-    return is_there ? elsewhere.at + (offset - other.offset) : data + offset;
+    return is_there ? aside.at + (offset - other.offset) : data + offset;
   }
 };
 
@@ -137,7 +137,7 @@ class MessagePool {
     Message* const message = free_;
     free_ = message->next_free;
     message->order_count = 0;
-    message->elsewhere = {};
+    message->aside = {};
     message->granted = message->sent = message->under_way = message->grant_due = 0;
     message->posted = message->asked = message->sized = message->queued = false;
     message->urgent = {};

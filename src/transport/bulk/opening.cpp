@@ -73,7 +73,7 @@ void Driver::step_incoming() {
   for (HandshakeEnd& end : incoming_) watch(end);
   const bool has_room = fine && !incoming_.is_full();
   watch_listeners(has_room);
-  if (!has_room) due_at(sys::now_ns() + Incoming::kSilentNs);
+  if (!has_room) due_at(sys::now_ns() + IncomingConnections::kSilentNs);
 }
 
 void Driver::watch(HandshakeEnd& end) {

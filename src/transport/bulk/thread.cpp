@@ -73,11 +73,6 @@ int Driver::attend(int fd, void (*ready)(void* context), void* context) {
   return sys::waits_set(waits_, fd, {true, false}, kAttendedTag);
 }
 
-void Driver::attend_no_more(int fd) {
-  (void)sys::waits_remove(waits_, fd);
-  attended_ = nullptr;
-}
-
 void Driver::meet(int rank, const Endpoint& endpoint) {
   const auto at = static_cast<std::size_t>(rank);
   if (at >= peers_.size() && (!endpoints_.resize(at + 1, {}) || !peers_.resize(at + 1, nullptr))) return;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sys/faults.hpp"
-
+// Spare memory and guarded buffers (faults.hpp), by userfaultfd.
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -10,6 +9,7 @@
 
 #include "sys/detail.hpp"
 #include "sys/fault.hpp"
+#include "sys/faults.hpp"
 #include "sys/faults_signal.hpp"
 #include "sys/faults_steps.hpp"
 #include "sys/sys.hpp"
@@ -120,8 +120,8 @@ void write_once(char* page) {
 #endif
 }
 
-// The first page is there: the kernel said that it is busy. Of others ask first: who touches a
-// missing page of a guarded buffer waits for itself.
+// The first page is there: the kernel said that it is busy. Whether the others are there must be
+// asked first: a thread that touches a missing page of a guarded buffer would wait for itself.
 void write_pages(const Faults& faults, Pages piece) {
   unsigned char there[kPiecePages];
   write_once(piece.at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "overlap/driver.hpp"
+#include "overlap/deferred_calls.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,8 +15,8 @@ namespace {
 constexpr long kNapNs = 20'000;
 constexpr std::uint64_t kMostCopied = 256 << 20;  // bytes of what calls that have returned send
 
-Driver::Result failed(Status status) {
-  Driver::Result result;
+DeferredCalls::Result failed(Status status) {
+  DeferredCalls::Result result;
   result.status = status;
   return result;
 }
@@ -31,7 +31,7 @@ shm::WaitPolicy patient(const shm::WaitPolicy& policy) {
 
 }  // namespace
 
-Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
+Status DeferredCalls::open(const Settings& settings, transport::Endpoint* endpoint) {
   const Status status = messages_.open(settings.connections, endpoint);
   if (status != Status::ok) return status;
   open_ = true;
@@ -46,9 +46,9 @@ Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
   if (catches_calls()) {
     waits_ = {this,
               [](void* self, std::uint64_t address, std::uint64_t bytes) {
-                static_cast<Driver*>(self)->wait_in_call(address, bytes);
+                static_cast<DeferredCalls*>(self)->wait_in_call(address, bytes);
               },
-              [](void* self) { static_cast<Driver*>(self)->wait_in_call(0, ~std::uint64_t{0}); },
+              [](void* self) { static_cast<DeferredCalls*>(self)->wait_in_call(0, ~std::uint64_t{0}); },
               guard_.faults().says_memory};
     guard_error_ = sys::calls_install(answer, this);
     if (guard_error_ != 0) guard_.close();
@@ -57,7 +57,7 @@ Status Driver::open(const Settings& settings, transport::Endpoint* endpoint) {
 }
 
 // Data of a call that has not returned wait for this thread, which drives the MPI in that call.
-bool Driver::has_returned_away() const {
+bool DeferredCalls::has_returned_away() const {
   return any_away() && std::any_of(std::begin(by_cover_), std::end(by_cover_), [](const auto& each) {
            const Pending* const pending = each.load(std::memory_order_acquire);
            return pending != nullptr && pending->has_returned() && pending->has_away();
@@ -66,7 +66,7 @@ bool Driver::has_returned_away() const {
 
 // In the handler of a signal. Calls whose data it waits for stay as they are meanwhile. One of them
 // may be over when the wait ends, and its place may serve another call: then that one counts it.
-void Driver::wait_in_call(std::uint64_t begin, std::uint64_t bytes) {
+void DeferredCalls::wait_in_call(std::uint64_t begin, std::uint64_t bytes) {
   const bool is_of_some = bytes != ~std::uint64_t{0};
   const auto is_away = [&] { return is_of_some ? guard_.away(begin, bytes) : has_returned_away(); };
   if (!is_away()) return;
@@ -87,13 +87,13 @@ void Driver::wait_in_call(std::uint64_t begin, std::uint64_t bytes) {
 }
 
 // Where nothing is away the thread is caught in vain: it goes on uncaught.
-sys::CallAnswer Driver::answer(void* context, const sys::CaughtCall& call) {
-  auto* const self = static_cast<Driver*>(context);
+sys::CallAnswer DeferredCalls::answer(void* context, const sys::CaughtCall& call) {
+  auto* const self = static_cast<DeferredCalls*>(context);
   if (!self->any_away()) return {true, 0};
   return answer_call(&self->waits_, call);
 }
 
-void Driver::close() {
+void DeferredCalls::close() {
   if (!open_) return;
   open_ = false;
   complete_all({});
@@ -106,7 +106,7 @@ void Driver::close() {
 
 // ---- one call ----
 
-Pending* Driver::take(const Exchange& call) {
+Pending* DeferredCalls::take(const Exchange& call) {
   const Locked locked(lock_);
   Pending* taken = nullptr;
   for (Pending* const pending : pending_) {
@@ -126,7 +126,7 @@ Pending* Driver::take(const Exchange& call) {
   return taken;
 }
 
-void Driver::count_call(const Exchange& call, std::uint64_t begin_ns, std::uint64_t end_ns) {
+void DeferredCalls::count_call(const Exchange& call, std::uint64_t begin_ns, std::uint64_t end_ns) {
   const Locked locked(lock_);
   Sites::Site* const site = sites_.find(call.site());
   if (site == nullptr) return;
@@ -137,19 +137,19 @@ void Driver::count_call(const Exchange& call, std::uint64_t begin_ns, std::uint6
 }
 
 // The thread of the connections serves the guard, too.
-bool Driver::serves_guard() {
+bool DeferredCalls::serves_guard() {
   const Locked locked(lock_);
   if (attended_ || guard_error_ != 0) return attended_;
   const auto attend = [](void* context) {
-    auto* const self = static_cast<Driver*>(context);
+    auto* const self = static_cast<DeferredCalls*>(context);
     (void)self->messages_.attend(
-        self->guard_.faults().fd, [](void* driver) { static_cast<Driver*>(driver)->on_events(); }, self);
+        self->guard_.faults().fd, [](void* driver) { static_cast<DeferredCalls*>(driver)->on_events(); }, self);
   };
   attended_ = messages_.on_thread(attend, this) == Status::ok;
   return attended_;
 }
 
-void Driver::on_events() {
+void DeferredCalls::on_events() {
   constexpr int kMost = 16;
   Told told[kMost];
   int count = kMost;
@@ -162,7 +162,7 @@ void Driver::on_events() {
   }
 }
 
-Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) {
+DeferredCalls::Result DeferredCalls::run(const Exchange& call, const shm::WaitPolicy& policy) {
   const std::uint64_t begin = sys::now_ns();
   // Guarding switches catching off. Until it is on again, a handler of a signal might have the
   // kernel use earlier data.
@@ -175,7 +175,7 @@ Driver::Result Driver::run(const Exchange& call, const shm::WaitPolicy& policy) 
 }
 
 // Peers that wait for this rank hear that it gives up.
-Driver::Result Driver::give_up(const Exchange& call) {
+DeferredCalls::Result DeferredCalls::give_up(const Exchange& call) {
   for (std::size_t i = 0; i < call.send_count; ++i) abandon(call.sends[i].peer, call.comm);
   for (std::size_t i = 0; i < call.receive_count; ++i) {
     abandon(call.receives[i].peer, call.comm);
@@ -185,7 +185,7 @@ Driver::Result Driver::give_up(const Exchange& call) {
 }
 
 // Where the kernel does not wait for pages, it may use them by calls of this thread alone.
-Refusal Driver::check_kernel_access(const Exchange& call) {
+Refusal DeferredCalls::check_kernel_access(const Exchange& call) {
   if (!catches_calls()) return Refusal::none;
   if (!sys::is_only_thread()) return Refusal::threads;
   const std::uint64_t handled = sys::handled_signals();
@@ -196,7 +196,7 @@ Refusal Driver::check_kernel_access(const Exchange& call) {
 }
 
 // Makes it possible that the call returns early, or says why not.
-Refusal Driver::prepare(const Exchange& call, Pending& pending) {
+Refusal DeferredCalls::prepare(const Exchange& call, Pending& pending) {
   pending.do_not_cover();
   if (!call.may_return_early) return Refusal::unsuitable;
   if (too_much_is_copied()) return Refusal::copied;
@@ -211,7 +211,7 @@ Refusal Driver::prepare(const Exchange& call, Pending& pending) {
   return refused;
 }
 
-Driver::Result Driver::make(const Exchange& call, const shm::WaitPolicy& policy) {
+DeferredCalls::Result DeferredCalls::make(const Exchange& call, const shm::WaitPolicy& policy) {
   reap();
   Pending* const pending = take(call);
   if (pending == nullptr) return give_up(call);
@@ -238,7 +238,7 @@ Driver::Result Driver::make(const Exchange& call, const shm::WaitPolicy& policy)
 }
 
 // A rank that only sends could run ahead for ever.
-bool Driver::too_much_is_copied() {
+bool DeferredCalls::too_much_is_copied() {
   const Locked locked(lock_);
   std::uint64_t bytes = 0;
   for (const Pending* const pending : pending_)
@@ -247,9 +247,9 @@ bool Driver::too_much_is_copied() {
 }
 
 // Catches the system calls of this thread where the kernel would not wait for pages.
-bool Driver::catch_calls() { return !any_away() || !catches_calls() || sys::calls_on() == 0; }
+bool DeferredCalls::catch_calls() { return !any_away() || !catches_calls() || sys::calls_on() == 0; }
 
-void Driver::wait_until_over(Pending& pending, const shm::WaitPolicy& policy) {
+void DeferredCalls::wait_until_over(Pending& pending, const shm::WaitPolicy& policy) {
   shm::Waiter waiter(policy);
   for (bool abandoned = false; !pending.over();) {
     const Status status = pending.status();
@@ -261,7 +261,7 @@ void Driver::wait_until_over(Pending& pending, const shm::WaitPolicy& policy) {
   }
 }
 
-Driver::Result Driver::finish(Pending& pending) {
+DeferredCalls::Result DeferredCalls::finish(Pending& pending) {
   Result result;
   result.status = pending.status();
   result.lost = pending.lost();
@@ -272,7 +272,7 @@ Driver::Result Driver::finish(Pending& pending) {
 
 // ---- calls that have returned early ----
 
-void Driver::reap() {
+void DeferredCalls::reap() {
   const Locked locked(lock_);
   for (Pending* const pending : pending_) {
     if (!pending->taken || !pending->has_returned() || !pending->over()) continue;
@@ -282,7 +282,7 @@ void Driver::reap() {
 }
 
 template <class Chosen>
-void Driver::complete_those(const shm::WaitPolicy& policy, const Chosen& chosen) {
+void DeferredCalls::complete_those(const shm::WaitPolicy& policy, const Chosen& chosen) {
   const shm::WaitPolicy waits = patient(policy);
   shm::Waiter waiter(waits);
   for (;;) {
@@ -302,21 +302,21 @@ void Driver::complete_those(const shm::WaitPolicy& policy, const Chosen& chosen)
   reap();
 }
 
-void Driver::complete(const void* memory, std::uint64_t bytes, const shm::WaitPolicy& policy) {
+void DeferredCalls::complete(const void* memory, std::uint64_t bytes, const shm::WaitPolicy& policy) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   complete_those(policy, [&](const Pending& pending) { return pending.has_away() && pending.touches(address, bytes); });
 }
 
-void Driver::complete_all(const shm::WaitPolicy& policy) {
+void DeferredCalls::complete_all(const shm::WaitPolicy& policy) {
   complete_those(policy, [](const Pending& pending) { return !pending.over(); });
 }
 
-void Driver::forget(std::uint64_t comm, const shm::WaitPolicy& policy) {
+void DeferredCalls::forget(std::uint64_t comm, const shm::WaitPolicy& policy) {
   complete_those(policy, [&](const Pending& pending) { return pending.comm() == comm && !pending.over(); });
   messages_.forget(comm);
 }
 
-void Driver::complete_before_fork() {
+void DeferredCalls::complete_before_fork() {
   while (any_away()) sys::nap_through(kNapNs);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives that return before their data are there: the part that knows no MPI.
 //
-// The driver owns the connections for long messages (transport/bulk), whose thread also serves the
-// guard of buffers (overlap/guard.hpp). run() makes one call. It returns when the call is complete,
-// or early: then pending() says so, and data goes home while the program computes. Who touches a
-// page that is away waits for it, and the thread asks the source for it.
+// This class owns the driver of connections for long messages (transport/bulk). The driver's thread
+// also serves the guard of buffers (overlap/guard.hpp). run() makes one call. It returns when the
+// call is complete, or early: then data goes home while the program computes. A thread that touches
+// a page that is away waits for it, and the driver asks the source for it.
 //
 //   program's thread            driver's thread                 peers
 //   guard the buffer
@@ -30,7 +30,7 @@
 
 namespace stretto::overlap {
 
-class Driver {
+class DeferredCalls {
  public:
   struct Settings {
     transport::bulk::Driver::Settings connections;
@@ -45,10 +45,10 @@ class Driver {
     transport::Lost lost;
   };
 
-  Driver() = default;
-  ~Driver() { close(); }
-  Driver(const Driver&) = delete;
-  Driver& operator=(const Driver&) = delete;
+  DeferredCalls() = default;
+  ~DeferredCalls() { close(); }
+  DeferredCalls(const DeferredCalls&) = delete;
+  DeferredCalls& operator=(const DeferredCalls&) = delete;
 
   // Listens, for peers that get `endpoint`, and opens the guard. unavailable: nobody can reach this
   // process. Without a guard all works, but no call returns early: see guard_error().
