@@ -204,9 +204,9 @@ struct Tuning {
   // 4 ranks on 2 processors takes as long with 2 tests as with 40. A message of a rank that runs
   // comes within 20.
   std::uint32_t kind_looks = 20;
-  // Whether the host yields in a function (mpi/waits/host_waits.hpp). `kind_watched_*`: which calls are
-  // watched. `kind_switches`: so many switches of the processor decide. `kind_most_held_ns`: a host
-  // that yields keeps the processor no longer between two switches. `kind_held_calls`,
+  // Whether the host yields in a function (mpi/waits/host_waits.hpp). `kind_watched_*`: which calls
+  // are watched. `kind_switches`: so many switches of the processor decide. `kind_most_held_ns`: a
+  // host that yields keeps the processor no longer between two switches. `kind_held_calls`,
   // `kind_held_ns`: a thread that has kept the processor in so many calls, or for so long, while
   // other threads did so too, decides sooner.
   std::uint32_t kind_watched_per_tick = 8, kind_watched_every = 31;

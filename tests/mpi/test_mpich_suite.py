@@ -41,8 +41,9 @@ FAILS_PLAIN = {
         },
     }
 }
-# What fails with Stretto by design, by setting. `gatherlength` sends more than its root expects. Between
-# nodes Stretto reports that, and then refuses the communicator, whose other messages may be on their way.
+# What fails with Stretto by design, by setting. `gatherlength` sends more than its root expects.
+# Between nodes Stretto reports that, and then refuses the communicator, because other messages of
+# the call may be on their way.
 REFUSED = {"all": {"errors/coll": {"gatherlength"}}}
 
 pytestmark = [

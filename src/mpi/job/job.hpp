@@ -39,16 +39,16 @@ struct Job {
   topo::Records<RankRecord> ranks;
   topo::Known known;
   topo::Hosts hosts;
-  Array<std::int32_t> node_of;  // as the placement says; -1: nowhere
-  bool has_nodes = false;                // the placement has several
-  topo::LevelChoice levels;              // STRETTO_HIERARCHY of rank 0
-  std::uint32_t scheduled = 0;           // collectives that every rank wants by schedule, wherever its peers are
-  std::uint32_t wanted = 0;              // those that no rank leaves to the MPI
-  TcpChoice tcp = TcpChoice::off;        // off if one rank says off; always if all ranks say always
-  std::uint64_t overlap_bytes = 0;       // STRETTO_OVERLAP: 0 if one rank says off, else the largest
-  bool overlap_tries = false;            // STRETTO_OVERLAP=auto on some rank
-  bool overlap_measures = false;         // some rank wants to know whether connections are slower than the MPI
-  select::Rules rules;                   // of rank 0's file
+  Array<std::int32_t> node_of;      // as the placement says; -1: nowhere
+  bool has_nodes = false;           // the placement has several
+  topo::LevelChoice levels;         // STRETTO_HIERARCHY of rank 0
+  std::uint32_t scheduled = 0;      // collectives that every rank wants by schedule, wherever its peers are
+  std::uint32_t wanted = 0;         // those that no rank leaves to the MPI
+  TcpChoice tcp = TcpChoice::off;   // off if one rank says off; always if all ranks say always
+  std::uint64_t overlap_bytes = 0;  // STRETTO_OVERLAP: 0 if one rank says off, else the largest
+  bool overlap_tries = false;       // STRETTO_OVERLAP=auto on some rank
+  bool overlap_measures = false;    // some rank wants to know whether connections are slower than the MPI
+  select::Rules rules;              // of rank 0's file
 
   // The placement of some of its ranks. False: no memory.
   bool place(topo::Placement* placement, const int* ranks, int count) const;
