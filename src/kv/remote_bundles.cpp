@@ -29,6 +29,8 @@ bool place_key_read(const char* key, std::uint64_t* rank, std::uint64_t* number)
 
 }  // namespace
 
+SentKey::SentKey(std::uint64_t number) { std::snprintf(text, sizeof text, "pmix.stretto.sent.%" PRIu64, number); }
+
 void RemoteTables::add_sent(unsigned place, CommitBatch* bundle) {
   const std::uint32_t rank = here_[place];
   std::uint64_t& next = bundled_[place];
@@ -37,8 +39,10 @@ void RemoteTables::add_sent(unsigned place, CommitBatch* bundle) {
   if (!table_of(rank, &view) || !view.find(record_of(rank), &found) || found.bytes != sizeof(Record)) return;
   const std::uint64_t sent = static_cast<const Record*>(found.data)->batches.load_acquire();  // pairs with keep()
   for (; next < sent; ++next) {
+    const SentKey key(next);
     Name name;
-    if (!batch_name(rank, next, &name) || !view.find(name, &found) || !bundle->add(PlaceKey(rank, next).text, found))
+    if (!name_make(nspace_, rank, key.text, &name) || !view.find(name, &found) ||
+        !bundle->add(PlaceKey(rank, next).text, found))
       return;
   }
   (void)bundle->add(PlaceKey(rank, sent).text, {});

@@ -2,7 +2,6 @@
 #include "kv/remote_tables.hpp"
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +14,6 @@ namespace {
 
 // The store refuses keys with this beginning from ranks.
 constexpr char kRecordKey[] = "pmix.stretto.brought";
-constexpr char kSentKey[] = "pmix.stretto.sent.%" PRIu64;
 
 // The naps of a get that waits for its key. After each nap it asks again, and the other node sends
 // all that the rank has.
@@ -93,19 +91,15 @@ Status RemoteTables::send() {
 
 // Keeps a batch for bundles. A batch that does not fit is missing in them, and others ask for it.
 void RemoteTables::keep(const void* data, std::size_t bytes) {
+  const SentKey key(sent_);
   Name name;
   lock();
   const Value batch{data, static_cast<std::uint32_t>(bytes), 0, 0};
-  if (!full_ && bytes == batch.bytes && batch_name(rank_, sent_, &name) && table_.put(name, batch) == Status::ok)
+  if (!full_ && bytes == batch.bytes && name_make(nspace_, rank_, key.text, &name) &&
+      table_.put(name, batch) == Status::ok)
     table_.commit();
   sent_record_->batches.store_release(sent_ + 1);  // pairs with add_sent()
   unlock();
-}
-
-bool RemoteTables::batch_name(std::uint32_t rank, std::uint64_t number, Name* name) const {
-  char key[64];
-  std::snprintf(key, sizeof key, kSentKey, number);
-  return name_make(nspace_, rank, key, name);
 }
 
 Name RemoteTables::record_of(std::uint32_t rank) const {

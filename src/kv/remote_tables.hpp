@@ -61,6 +61,12 @@ struct Places {
 // How long a process naps at least before it asks another node again.
 inline constexpr std::uint64_t kShortestNapNs = 1'000'000;
 
+// The key of a batch that a rank has sent, in the rank's table. Names point to it.
+struct SentKey {
+  char text[64];
+  explicit SentKey(std::uint64_t number);
+};
+
 class RemoteTables {
  public:
   // `path` is the file by which the node's processes find each other's tables.
@@ -101,7 +107,6 @@ class RemoteTables {
   static constexpr std::uint64_t kBundles = std::uint64_t{1} << 63, kNobodys = kBundles;
 
   Name record_of(std::uint32_t rank) const;
-  bool batch_name(std::uint32_t rank, std::uint64_t number, Name* name) const;
   std::uint64_t oldest_good();             // the least age for what others have brought
   std::uint64_t age();                     // the age of what this process brings now
   Record* kept(std::uint32_t rank) const;  // in this process's table; null: none. The caller holds the lock

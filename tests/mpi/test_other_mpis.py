@@ -29,7 +29,7 @@ def cc(*arguments: object) -> None:
 
 def rest() -> str:
     """The functions of the host that Stretto looks up and that other_mpi.c does not define itself."""
-    table = (ROOT / "src/mpi/host.hpp").read_text()
+    table = (ROOT / "src/mpi/host/host.hpp").read_text()
     required = re.search(r"#define STRETTO_HOST_REQUIRED\(X\)(.*?)\n\n", table, re.DOTALL).group(1)
     written = {
         "Init",

@@ -97,12 +97,12 @@ std::string choose(const std::string& collective, const std::string& way, engine
 
 std::string way_of(const std::string& collective, std::size_t bytes, const std::string& way, const engine::Comm& comm) {
   const Collective called = collective_named(collective.c_str());
-  const coll_shm::Members members = engine::comm_members(comm);
+  const coll_shm::TeamTraits members = engine::comm_members(comm);
   const coll_shm::Algorithm* serves = &coll_shm::algorithm_of(called, bytes, members);
   if (way != kOurs) {
     const coll_shm::Algorithm* const named =
         coll_shm::find_algorithm(called, way.c_str() + std::strlen(coll_shm::kPrefix));
-    const auto usual = [&](const coll_shm::Members&) { return serves->path; };
+    const auto usual = [&](const coll_shm::TeamTraits&) { return serves->path; };
     if (coll_shm::path_of(named, members, usual) == named->path) serves = named;
   }
   return std::string(coll_shm::kPrefix) + serves->name;
