@@ -62,7 +62,7 @@ def start(run_mpi, build_program, mpi, tmp_path: Path) -> Start:
     def running(ranks: int, how: str, **options: Any) -> Iterator[Running]:
         job = Running(tmp_path)
         line = [build_program(mpi, "watched.c"), how, job.end_file]
-        thread = threading.Thread(target=job.run, args=(run_mpi, mpi, ranks, line), kwargs={"timeout": 100, **options})
+        thread = threading.Thread(target=job.run, args=(run_mpi, mpi, ranks, line), kwargs={"timeout": 130, **options})
         thread.start()
         try:
             yield job

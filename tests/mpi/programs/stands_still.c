@@ -31,11 +31,12 @@ static long wrong_bytes(const char* in) {
   return wrong;
 }
 
-// A process that stops this one when it is told to, and lets it go on after so long. It is a child
-// of a child, because nothing returns early in user mode while there are children.
-static int start_stopper(double seconds) {
-  int ends[2];
-  CHECK(pipe(ends) == 0, "pipe");
+// A process that stops this one when it is told to, and lets it go on after so long. Then it writes
+// a byte to `resumed`. It is a child of a child, because nothing returns early in user mode while
+// there are children.
+static int start_stopper(double seconds, int* resumed) {
+  int ends[2], back[2];
+  CHECK(pipe(ends) == 0 && pipe(back) == 0, "pipe");
   const pid_t own = getpid(), child = fork();
   CHECK(child >= 0, "fork");
   if (child == 0) {
@@ -46,18 +47,22 @@ static int start_stopper(double seconds) {
       kill(own, SIGSTOP);
       sleep_ms(1000 * seconds);
       kill(own, SIGCONT);
+      if (write(back[1], "x", 1) != 1) _exit(1);
     }
     _exit(0);
   }
   waitpid(child, NULL, 0);
   close(ends[0]);
+  close(back[1]);
+  *resumed = back[0];
   return ends[1];
 }
 
 int main(int argc, char** argv) {
   const char* const how = argv[1];
   const double seconds = argc > 2 ? atof(argv[2]) : 3;
-  const int stopper = start_stopper(seconds);
+  int resumed = -1;
+  const int stopper = start_stopper(seconds, &resumed);
   start(&argc, &argv, MPI_THREAD_SINGLE);
   const size_t all = (size_t)each * (size_t)world_size;
   char *const out = malloc(all), *const in = malloc(all);
@@ -77,6 +82,8 @@ int main(int argc, char** argv) {
   const int early = is_early();
   const double began = now_s();
   if (world_rank == world_size - 1) {
+    char byte; /* it touches no data before it has been stopped */
+    CHECK(read(resumed, &byte, 1) == 1, "read");
   } else if (strcmp(how, "write") == 0) {
     const int file = open("/dev/zero", O_WRONLY);
     CHECK(write(file, in, all) == (ssize_t)all, "write");
@@ -94,6 +101,7 @@ int main(int argc, char** argv) {
          now_s() - began);
   fflush(stdout);
   close(stopper);
+  close(resumed);
   wait(NULL);
   MPI_Comm_free(&pair);
   MPI_Finalize();
