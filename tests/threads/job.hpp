@@ -8,10 +8,13 @@
 #include <memory>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/process.hpp"
 #include "engine/settings.hpp"
+#include "engine/watchdog.hpp"
 #include "topo/tiers.hpp"
 
 namespace stretto::test {
@@ -108,6 +111,8 @@ inline void run_job(int size, const engine::Settings& settings, const RankMain& 
       ranks.emplace_back([&, r] { main(r, *processes[r]); });
     }
   }
+  // Under TSan, peers read a segment where its owner has mapped it. So all watchdogs end first.
+  for (auto* process : processes) engine::Watchdog::stop(std::exchange(process->watchdog, nullptr));
   for (auto* process : processes) engine::process_destroy(process);
 }
 
