@@ -14,6 +14,22 @@ from stretto.core.console import fail
 from stretto.mpi.choosing import MPI_HELP
 
 MpiName = Annotated[Optional[str], typer.Option("--mpi", metavar="MPI", help="Default: the MPI in PATH. " + MPI_HELP)]
+Program = Annotated[
+    list[str],
+    typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
+]
+LaunchedBy = Annotated[
+    Optional[str],
+    typer.Option(
+        "--mpi",
+        metavar="MPI",
+        help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
+    ),
+]
+Launcher = Annotated[
+    Optional[list[str]],
+    typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
+]
 ClusterName = Annotated[
     Optional[str],
     typer.Option(

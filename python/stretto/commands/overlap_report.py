@@ -19,7 +19,7 @@ from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
 from stretto.commands.cluster.options import plain_errors
 from stretto.commands.cluster.run import attend
-from stretto.commands.options import ResultsFile
+from stretto.commands.options import Launcher, ResultsFile
 from stretto.core import arguments, output_files
 from stretto.core.console import fail
 from stretto.core.reports import write_json
@@ -50,10 +50,6 @@ Settings = Annotated[
     typer.Option(
         "--set", "-s", metavar="NAME=VALUE", help="A Stretto option. Default: [b]overlap=on[/]. May be repeated."
     ),
-]
-Launcher = Annotated[
-    Optional[list[str]],
-    typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
 ]
 Source = Annotated[
     Optional[Path],

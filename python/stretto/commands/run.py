@@ -14,11 +14,11 @@ import typer
 
 from stretto.commands import report as report_command
 from stretto.commands.top.jobs import looker
+from stretto.commands.options import LaunchedBy, Program
 from stretto.core import arguments, attended, source_lines
 from stretto.core.console import complain, fail, flush_stdout, note
 from stretto.core.output_files import check_outputs
 from stretto.mpi import choosing, environments, keepers, launching, linkage
-from stretto.mpi.choosing import MPI_HELP
 from stretto.native import probe
 from stretto.native.build import library_for
 from stretto.report import figures, page
@@ -62,19 +62,7 @@ def write_report(path: Path, stats: Path, keep: bool) -> None:
             stats.unlink()
 
 
-Program = Annotated[
-    list[str],
-    typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
-]
 Np = Annotated[int, typer.Option("-n", "--ranks", "--np", min=1, metavar="N", help="Number of ranks.")]
-Mpi = Annotated[
-    Optional[str],
-    typer.Option(
-        "--mpi",
-        metavar="MPI",
-        help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
-    ),
-]
 Stats = Annotated[bool, typer.Option("--stats", help="Print at the end what ran, how often and how long.")]
 StatsJson = Annotated[
     Optional[Path],
@@ -128,7 +116,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the command line 
 def command(
     program: Program,
     np: Np = 2,
-    mpi: Mpi = None,
+    mpi: LaunchedBy = None,
     stats: Stats = False,
     stats_json: StatsJson = None,
     report: Report = None,

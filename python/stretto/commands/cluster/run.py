@@ -14,20 +14,16 @@ from stretto.cluster import jobs, shell
 from stretto.cluster.cluster import Cluster
 from stretto.cluster.prerequisites import why_not
 from stretto.commands.cluster.options import JSON, NAME, links_report, plain_errors, show_links
+from stretto.commands.options import LaunchedBy, Launcher, Program
 from stretto.core.arguments import check_crowd
 from stretto.core.console import err, fail, note
 from stretto.core.output_files import check_outputs
 from stretto.core.reports import write_json
 from stretto.mpi import choosing, environments, launching
-from stretto.mpi.choosing import MPI_HELP
 from stretto.native import probe
 from stretto.native.build import library_for
 
 
-Program = Annotated[
-    list[str],
-    typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The MPI program and its arguments.", show_default=False),
-]
 Np = Annotated[
     Optional[int],
     typer.Option(
@@ -48,22 +44,10 @@ Where = Annotated[
         "them out, or a file with a host's name per line.",
     ),
 ]
-Mpi = Annotated[
-    Optional[str],
-    typer.Option(
-        "--mpi",
-        metavar="MPI",
-        help="Which MPI launches it. Default: the one the program is linked to, else the one in PATH. " + MPI_HELP,
-    ),
-]
 Preload = Annotated[bool, typer.Option("--with/--without", help="With Stretto in front of the program, or without.")]
 Settings = Annotated[
     Optional[list[str]],
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="A Stretto option for this run. May be repeated."),
-]
-Launcher = Annotated[
-    Optional[list[str]],
-    typer.Option("--launcher", "-L", metavar="WORDS", help="Words for mpiexec itself. May be repeated."),
 ]
 Links = Annotated[bool, typer.Option("--links", help="Print at the end what crossed every link.")]
 
@@ -73,7 +57,7 @@ def command(
     name: NAME = "default",
     np: Np = None,
     where: Where = "slot",
-    mpi: Mpi = None,
+    mpi: LaunchedBy = None,
     preload: Preload = True,
     settings: Settings = None,
     launcher: Launcher = None,
