@@ -1,45 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules of the house that a program can check: each check names the places that break it.
 
-A check is a function that yields a file and a text for each fault. `faults()` runs all of them.
+Those of code and of the repository stand here, those of pages in house_pages.py. `faults()` runs all.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-Faults = Iterator[tuple[str, str]]
-CHECKS: dict[str, Callable[[], Faults]] = {}
-
-
-def check(function: Callable[[], Faults]) -> Callable[[], Faults]:
-    CHECKS[function.__name__] = function
-    return function
-
-
-def files(*patterns: str) -> list[str]:
-    """Files of the project, also new ones that git does not track yet; generated ones apart."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    return [name for name in listed if ".gen." not in name and (ROOT / name).exists()]
-
-
-def lines(name: str) -> list[str]:
-    return (ROOT / name).read_text().splitlines()
-
+import house_pages  # noqa: F401  its checks join the list
+from house_tree import CHECKS, Faults, check, files, lines, path_of
 
 # ---- C++ -----------------------------------------------------------------------------------------
 
@@ -105,7 +81,7 @@ def cpp_units() -> dict[str, set[str]]:
     """Each unit of src, and those that it includes."""
     graph: dict[str, set[str]] = {}
     for name in files("src/*.cpp", "src/*.hpp"):
-        included = re.findall(r'^\s*#include "([^"]+)"', (ROOT / name).read_text(), re.MULTILINE)
+        included = re.findall(r'^\s*#include "([^"]+)"', path_of(name).read_text(), re.MULTILINE)
         graph.setdefault(unit_of(name), set()).update(map(unit_of, included))
     return {unit: included & graph.keys() - {unit} for unit, included in graph.items()}
 
@@ -167,7 +143,7 @@ def lines_are_short() -> Faults:
 def output_of(*command: str) -> list[str]:
     """What a program of this Python's environment says."""
     program = Path(sys.executable).with_name(command[0])
-    done = subprocess.run([program, *command[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([program, *command[1:]], cwd=path_of("."), capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).splitlines()
 
 
@@ -202,9 +178,9 @@ def files_are_rooms() -> Faults:
 def files_begin_with_what_they_are() -> Faults:
     """In a comment at the head, or above the first declaration. A .cpp of a header needs none."""
     for name in files("src/*.cpp", "src/*.hpp"):
-        if name.endswith(".cpp") and (ROOT / name).with_suffix(".hpp").exists():
+        if name.endswith(".cpp") and path_of(name).with_suffix(".hpp").exists():
             continue
-        text = (ROOT / name).read_text()
+        text = path_of(name).read_text()
         if not re.match(r"// SPDX.*\n//|(?s:.*?)\nnamespace [\w:]+ {\n\n//", text):
             yield name, "has no comment at its head"
 
@@ -224,7 +200,7 @@ def is_code(name: str) -> bool:
 
 
 def without_comments(name: str) -> str:
-    text = (ROOT / name).read_text(errors="replace")
+    text = path_of(name).read_text(errors="replace")
     return re.sub(r"//.*", "", text) if is_code(name) else text
 
 
@@ -235,7 +211,7 @@ def functions_have_callers() -> Faults:
     It goes by names: a name that stands elsewhere, in a test too, counts as used.
     """
     named = files("*.cpp", "*.hpp", "*.h", "*.c", "*.py", "*.txt", "*.cmake", "*.map")
-    generated = [str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.gen.*")]
+    generated = [str(path.relative_to(path_of("."))) for path in path_of("src").rglob("*.gen.*")]
     texts = {name: without_comments(name) for name in {*named, *generated}}
     count = Counter(word for text in texts.values() for word in re.findall(r"\w+", text))
     for name in files("src/*.cpp", "src/*.hpp"):
@@ -258,7 +234,7 @@ LARGE = {"src/mpi/forwards.gen.cpp"}
 def files_are_small() -> Faults:
     """A large file makes every clone large for ever."""
     for name in files("*"):
-        size = (ROOT / name).stat().st_size
+        size = path_of(name).stat().st_size
         if size > MOST_BYTES and name not in LARGE:
             yield name, f"{size >> 10} KiB"
 
@@ -280,7 +256,7 @@ def abis_differ_in_vendor() -> Faults:
     """Conditions on an MPI's ABI are in the vendors' folders. CMake and the generator name no ABI."""
     condition = re.compile(r"\s*#\s*(if|elif).*(_ABI_|MPI_ABI|OPEN_MPI|OMPI_|MPICH|MVAPICH|I_MPI)")
     # Generated files, too, which files() leaves out.
-    wrappers = [str(path.relative_to(ROOT)) for path in (ROOT / "src/mpi").rglob("*.gen.*")]
+    wrappers = [str(path.relative_to(path_of("."))) for path in path_of("src/mpi").rglob("*.gen.*")]
     for name in [*files("src/*.cpp", "src/*.hpp", "include/*.h", "tools/*.cpp"), *wrappers]:
         if not name.startswith(VENDOR):
             yield from ((name, line) for line in lines(name) if condition.match(line))
@@ -299,7 +275,7 @@ def imports_of(name: str) -> set[str]:
     """Modules of ours that a module imports, in functions, too."""
     modules = {path.removeprefix("python/").removesuffix(".py").replace("/", ".") for path in files("python/*.py")}
     found: set[str] = set()
-    for node in ast.walk(ast.parse((ROOT / name).read_text())):
+    for node in ast.walk(ast.parse(path_of(name).read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stretto"):
             found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
         elif isinstance(node, ast.Import):
@@ -344,7 +320,7 @@ def python_imports_go_downward() -> Faults:
     """The rooms of python/stretto, imports in functions included."""
     for name in files("python/*.py"):
         room = name.split("/")[2]
-        for node in ast.walk(ast.parse((ROOT / name).read_text())) if room in ROOMS_BELOW else ():
+        for node in ast.walk(ast.parse(path_of(name).read_text())) if room in ROOMS_BELOW else ():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stretto"):
                 for module in (f"{node.module}.{alias.name}" for alias in node.names):
                     other = module.split(".")[1]
@@ -356,7 +332,7 @@ MOST_IN_FUNCTION = 60
 
 
 def lengths_of_functions(name: str) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse((ROOT / name).read_text())):
+    for node in ast.walk(ast.parse(path_of(name).read_text())):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
@@ -367,149 +343,6 @@ def python_functions_are_short() -> Faults:
         for function, length in lengths_of_functions(name):
             if length > MOST_IN_FUNCTION:
                 yield name, f"{function} has {length} lines"
-
-
-# ---- pages ---------------------------------------------------------------------------------------
-
-PAGES = ("*.md",)
-# Pages in which one looks something up, and records of what was tried: their tables may be long.
-REFERENCE = (
-    "docs/options.md",
-    "docs/glossary.md",
-    "docs/json.md",
-    "docs/troubleshooting.md",
-    "docs/statistics.md",
-    "docs/results/tables/",
-    "docs/dev/experiments/",
-    "docs/adr/",
-    "CHANGELOG.md",
-)
-MOST_WORDS = 900
-MOST_IN_PARAGRAPH = 60
-MOST_IN_SENTENCE = 25
-
-
-def paragraphs(name: str) -> Iterator[str]:
-    """Prose alone: no code, tables or headings. A list's item is a paragraph."""
-    text = re.sub(r"```.*?```|<!--.*?-->", "", (ROOT / name).read_text(), flags=re.DOTALL)
-    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
-        prose = " ".join(line for line in block.splitlines() if not re.match(r"\s*(\||#|!\[)", line)).strip()
-        if prose:
-            yield re.sub(r"\]\([^)]*\)", "]", prose)
-
-
-def words_of_tables(name: str) -> int:
-    text = re.sub(r"```.*?```", "", (ROOT / name).read_text(), flags=re.DOTALL)
-    return sum(len(re.findall(r"[^|\s]+", line)) for line in re.findall(r"^\|(?!---).*$", text, re.MULTILINE))
-
-
-@check
-def pages_are_short() -> Faults:
-    """Tables count, but in reference pages."""
-    for name in files(*PAGES):
-        words = sum(len(paragraph.split()) for paragraph in paragraphs(name))
-        tables = 0 if name.startswith(REFERENCE) else words_of_tables(name)
-        if words + tables > MOST_WORDS and name != "CHANGELOG.md":
-            yield name, f"{words} words of prose, {tables} of tables"
-
-
-# What a machine wrote, or what no machine has to write: quoted code, targets of links, versions.
-NOT_TYPED = re.compile(r"<!-- begin ([\w-]+:\w+) -->.*?<!-- end \1 -->|```.*?```", re.DOTALL)
-NO_FIGURE = re.compile(
-    r"`[^`]*`|\]\([^)]*\)|\b(?:MPI|MPICH|OpenPMIx|glibc|Linux|Python|ABI|since|from|before) v?\d[\d.]*"
-    r"(?:(?:,|;| and| or|,? to) \d+\.\d[\d.]*)*"
-)
-FIGURE = re.compile(r"(?<![\w.])\d+\.\d+(?![.\d]*\.)|\d\s?(?:ns|us|ms|s|GB/s|MB/s|%)(?!\w)")
-
-
-def typed_tables(name: str) -> Iterator[str]:
-    """The rows with a measured figure, one for each table of a page that dev/figures.py has not written."""
-    for rows in re.findall(r"(?:^\|.*\n?)+", NOT_TYPED.sub("", (ROOT / name).read_text()), re.MULTILINE):
-        typed = [row for row in rows.splitlines() if FIGURE.search(NO_FIGURE.sub("", row))]
-        yield from typed[:1]
-
-
-@check
-def figures_are_written_by_the_script() -> Faults:
-    """From the JSON in docs/data: a typed table is of no commit that anybody knows."""
-    for name in files(*PAGES):
-        if not name.startswith(REFERENCE):
-            yield from ((name, f"a typed table: {row}") for row in typed_tables(name))
-
-
-# Data that are older than the rule that a commit names what was measured. They leave this list when
-# they are measured again; none is added.
-BEFORE_THE_RULE = {
-    "kind-intel",
-    "neighbors-hosts",
-    "node-epyc-2x64",
-    "node-xeon-wide-l3",
-    "nonblocking-hosts-mpich",
-    "overlap-bcast",
-    "overlap-four-by-two",
-    "overlap-four-hosts",
-    "overlap-pages",
-    "overlap-real-computing",
-    "overlap-two-hosts",
-    "overlap-user-guard",
-    "papers",
-}
-
-
-@check
-def figures_are_of_clean_commits() -> Faults:
-    """And BEFORE_THE_RULE names only what needs it."""
-    dirty = set()
-    for name in files("docs/data/*.json"):
-        commit = json.loads((ROOT / name).read_text())["taken"]["commit"]
-        if commit.endswith("-dirty"):
-            dirty.add(Path(name).stem)
-            if Path(name).stem not in BEFORE_THE_RULE:
-                yield name, f"commit {commit}: measure it again"
-    for name in sorted(BEFORE_THE_RULE - dirty):
-        yield "tests/cli/house.py", f"BEFORE_THE_RULE names {name}, which needs it no more"
-
-
-@check
-def paragraphs_are_short() -> Faults:
-    for name in files(*PAGES):
-        yield from ((name, p) for p in paragraphs(name) if len(p.split()) > MOST_IN_PARAGRAPH)
-
-
-@check
-def sentences_are_short() -> Faults:
-    for name in files(*PAGES):
-        for paragraph in paragraphs(name):
-            yield from ((name, s) for s in re.split(r"(?<=[.:;!?])\s", paragraph) if len(s.split()) > MOST_IN_SENTENCE)
-
-
-@check
-def markdown_is_wrapped() -> Faults:
-    """At 100 columns, but for tables, links and code."""
-    for name in files(*PAGES):
-        code = False
-        for line in lines(name):
-            code ^= line.startswith("```")
-            if len(line) > 100 and not code and not line.startswith("|") and " " in line.strip():
-                yield name, line
-
-
-@check
-def links_lead_somewhere() -> Faults:
-    for name in files(*PAGES):
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / name).read_text()):
-            if "://" not in target and not (ROOT / name).parent.joinpath(target).exists():
-                yield name, target
-
-
-@check
-def decisions_are_listed() -> Faults:
-    """Each with its status, in the index of docs/adr."""
-    index = (ROOT / "docs/adr/README.md").read_text()
-    for name in files("docs/adr/0*.md"):
-        row = next((line for line in index.splitlines() if f"({Path(name).name})" in line), "")
-        if not re.search(r"\| (accepted|superseded by .*|proposed) \|", row):
-            yield name, "is not in docs/adr/README.md with its status"
 
 
 def faults() -> dict[str, dict[str, list[str]]]:

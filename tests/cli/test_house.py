@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import house
+import house_tree
 import pytest
 
 pytestmark = pytest.mark.xdist_group("house")  # all checks are made at once
@@ -51,7 +52,7 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(house, "ROOT", tmp_path)
+    monkeypatch.setattr(house_tree, "ROOT", tmp_path)
 
     def play(*patterns: str) -> list[str]:
         return [
@@ -64,19 +65,19 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
             )
         ]
 
-    monkeypatch.setattr(house, "files", play)
+    monkeypatch.setattr(house_tree, "listed", play)
     faults = house.faults()
     assert faults.keys() == house.CHECKS.keys()
     assert faults["functions_have_callers"] == {"src/base/dead.hpp": ["nothing calls dead"]}
     assert faults["lines_are_short"]["src/base/table.cpp"] == ["// " + "x" * 100]
     assert faults["figures_are_written_by_the_script"] == {"figures.md": ["a typed table: | a | 0.54 |"]}
     assert set(faults["pages_are_short"]) == {"page.md", "tables.md"}
-    assert set(faults["figures_are_of_clean_commits"]) == {"docs/data/new.json", "tests/cli/house.py"}
+    assert set(faults["figures_are_of_clean_commits"]) == {"docs/data/new.json", "tests/cli/house_pages.py"}
 
 
 def test_the_counts_see_long_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """dev/house.py, of C++ as clang-format writes it."""
-    spec = importlib.util.spec_from_file_location("counts", house.ROOT / "dev/house.py")
+    spec = importlib.util.spec_from_file_location("counts", house_tree.ROOT / "dev/house.py")
     assert spec and spec.loader
     counts = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(counts)
@@ -95,6 +96,6 @@ struct S {
 }
 """
     (tmp_path / "a.cpp").write_text(text)
-    monkeypatch.setattr(house, "ROOT", tmp_path)
+    monkeypatch.setattr(house_tree, "ROOT", tmp_path)
     assert [length for _, length in counts.cpp_functions("a.cpp")] == [6, 3]
     assert "functions above 60 lines" in counts.COUNTS
