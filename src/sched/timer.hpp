@@ -55,14 +55,18 @@ class Timer {
     std::uint64_t unit_bytes = 1;
     const topo::Hierarchy* hierarchy = nullptr;  // null: all ranks in one group
     const double* starts = nullptr;              // when each rank calls; null: all at 0
+    // How many ranks stand for all (symmetry.hpp). 0: each for itself. `starts` has as many entries
+    // as ranks are timed.
+    int period = 0;
+    [[nodiscard]] int timed_ranks() const { return period > 0 ? period : ranks; }
   };
 
-  // Times a job. build(builder, rank) makes the schedules, once each, in the order of ranks. False:
-  // failure() says why.
+  // Times a job. build(builder, rank) makes the schedules of the timed ranks, once each, in their
+  // order. False: failure() says why.
   template <class Build>
   bool run(const Job& job, const Costs& costs, Build build) {
     start(job, costs);
-    for (int rank = 0; rank < job.ranks; ++rank) {
+    for (int rank = 0; rank < job.timed_ranks(); ++rank) {
       Schedule schedule = build(builder_, rank);
       if (!schedule.complete || !lower(schedule)) return fail("no memory");
       builder_.recycle(static_cast<Schedule&&>(schedule));
@@ -73,7 +77,7 @@ class Timer {
   // What is wrong, in words.
   [[nodiscard]] const char* failure() const { return failure_; }
 
-  // ---- After a run ----
+  // ---- After a run: of the timed ranks ----
   [[nodiscard]] double end() const { return end_; }
   [[nodiscard]] const RankTime& rank(int rank) const { return ranks_[rank].time; }
   [[nodiscard]] std::uint64_t steps() const { return steps_.size(); }

@@ -54,7 +54,7 @@ void Timer::start(const Job& job, const Costs& costs) {
   const int levels = job.hierarchy ? job.hierarchy->levels() : 1;
   for (int i = 0; i < levels; ++i) {
     first_port_[i] = static_cast<int>(ports_.size());
-    const int domains = i == 0 ? job.ranks : job.hierarchy->groups_on(i - 1);
+    const int domains = i == 0 ? job.timed_ranks() : job.hierarchy->groups_on(i - 1);
     ports_each_[i] = i == 0 ? 1 : ports_each(*job.hierarchy, i - 1);
     if (costs.ports[i].there) ports_.resize(ports_.size() + static_cast<std::size_t>(domains * ports_each_[i]), {});
   }
@@ -62,7 +62,7 @@ void Timer::start(const Job& job, const Costs& costs) {
       job.hierarchy && costs.processors.level >= 0 ? job.hierarchy->groups_on(costs.processors.level) : 1;
   processors_.resize(static_cast<std::size_t>(crowds * costs.processors.count), 0);
   at_work_.resize(static_cast<std::size_t>(crowds), 0);
-  ranks_.reserve(static_cast<std::size_t>(job.ranks) + 1);
+  ranks_.reserve(static_cast<std::size_t>(job.timed_ranks()) + 1);
   ranks_.push({});
 }
 
@@ -229,10 +229,12 @@ bool Timer::match() {
     if (class_of(step.kind) == receives) ++received;
     if (class_of(step.kind) != sends) continue;
     ++sent;
-    const std::uint32_t peer = peer_of(addresses_[i]);
-    if (peer >= static_cast<std::uint32_t>(job_.ranks) || peer == step.rank)
-      return fail("a message to a rank that there is not");
-    step.partner = find_receive(peer, address_of(true, step.rank, static_cast<std::uint32_t>(addresses_[i])));
+    const std::uint32_t peer = peer_of(addresses_[i]), ranks = static_cast<std::uint32_t>(job_.ranks);
+    if (peer >= ranks || peer == step.rank) return fail("a message to a rank that there is not");
+    // The timed rank that stands for the peer, and who sends it what this rank sends the peer.
+    const std::uint32_t receiver = peer % static_cast<std::uint32_t>(job_.timed_ranks());
+    const std::uint32_t sender = (receiver + step.rank + ranks - peer) % ranks;
+    step.partner = find_receive(receiver, address_of(true, sender, static_cast<std::uint32_t>(addresses_[i])));
     if (step.partner == kNone) return fail("a message that nobody receives");
     if (costs_[steps_[step.partner].cost].bytes != costs_[step.cost].bytes)
       return fail("a message of another length than expected");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sched/symmetry.hpp"
 #include "select/reduce_forms.hpp"
 
 namespace stretto::select {
@@ -125,6 +126,10 @@ std::uint64_t steps_needed(sched::Builder& builder, const Machine& machine, cons
   return static_cast<std::uint64_t>(most) * static_cast<std::uint64_t>(shape.ranks);
 }
 
+const topo::Hierarchy* all_levels(const Machine& machine) {
+  return machine.hierarchies ? &machine.hierarchies->all : nullptr;
+}
+
 }  // namespace
 
 coll::Problem problem_of(const Shape& shape, int rank) {
@@ -174,11 +179,32 @@ sched::Schedule build(sched::Builder& builder, const Machine& machine, const Sha
 }
 
 bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate,
-          const double* starts) {
+          const double* starts, int period) {
   const sched::Timer::Job job{
-      .ranks = shape.ranks, .hierarchy = machine.hierarchies ? &machine.hierarchies->all : nullptr, .starts = starts};
+      .ranks = shape.ranks, .hierarchy = all_levels(machine), .starts = starts, .period = period};
   return timer.run(job, machine.costs,
                    [&](sched::Builder& builder, int rank) { return build(builder, machine, shape, candidate, rank); });
+}
+
+int period_of(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate) {
+  const int period = sched::period_of(all_levels(machine), machine.costs, shape.ranks);
+  if (2 * period > shape.ranks || coll::has_root(shape.collective)) return 0;
+  // Ranks of the second period, of one in the middle and of the last. Where ranks differ, those at
+  // the ends have a neighbour less, or parts of another length.
+  const int bases[] = {period, shape.ranks / period / 2 * period, shape.ranks - period};
+  int ranks[] = {0, period / 2, period - 1};
+  for (const int rank : std::span(ranks, std::unique(std::begin(ranks), std::end(ranks)))) {
+    sched::Schedule first = build(builder, machine, shape, candidate, rank);
+    const bool same = std::all_of(std::begin(bases), std::end(bases), [&](int base) {
+      sched::Schedule other = build(builder, machine, shape, candidate, base + rank);
+      const bool does = sched::does_the_same(first, rank, other, base + rank, shape.ranks);
+      builder.recycle(std::move(other));
+      return does;
+    });
+    builder.recycle(std::move(first));
+    if (!same) return 0;
+  }
+  return period;
 }
 
 std::vector<Candidate> candidates(const Machine& machine, const Shape& shape) {

@@ -49,9 +49,13 @@ struct Machine {
 // The schedule of one rank.
 sched::Schedule build(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate,
                       int rank);
-// Runs all ranks' schedules in the timer. False: timer.failure() says why.
+// Runs all ranks' schedules in the timer, or those of the first `period` ranks, which stand for
+// all. False: timer.failure() says why.
 bool time(sched::Timer& timer, const Machine& machine, const Shape& shape, const Candidate& candidate,
-          const double* starts = nullptr);
+          const double* starts = nullptr, int period = 0);
+// How many ranks can stand for all (sched/symmetry.hpp). 0: each stands for itself. A few ranks of
+// the job are compared step by step, not all.
+int period_of(sched::Builder& builder, const Machine& machine, const Shape& shape, const Candidate& candidate);
 
 // The outermost path's parameters for messages of this length, as the closed forms take them: the
 // time of bytes counts as latency and as gap.

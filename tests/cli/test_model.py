@@ -49,6 +49,14 @@ def test_lists_of_ranks_and_bytes(stretto: Tool) -> None:
     ]
 
 
+def test_a_few_ranks_stand_for_all(stretto: Tool) -> None:
+    line = ("--op", "allgather", "-a", "ring", "-a", "recursive_doubling", "-n", "65536", "--logp", LOGP)
+    ring, doubling = predict(stretto, *line)["predictions"]
+    assert ring["timed_ranks"] == 1 and ring["steps"] == 2 * 65535 + 1  # and one copy
+    assert ring["time"] == 65535 * 4 and "timed_ranks" not in doubling
+    assert "All ranks do the same" in stretto("model", "predict", *line).stdout
+
+
 def test_a_barrier_has_no_length_and_one_rank_is_one(stretto: Tool) -> None:
     shown = [
         stretto(*line, "--op", "barrier", "-n", "4").stdout

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <random>
 #include <vector>
 
 #include "coll/hierarchy/compose.hpp"
@@ -39,6 +40,53 @@ inline bool time_algorithm(Timer& timer, const Costs& costs, Collective collecti
   return timer.run({.ranks = ranks}, costs, [&](Builder& b, int rank) {
     return coll::build(b, *algorithm, problem_of(collective, ranks, rank, count, root, commutative), parameters);
   });
+}
+
+// A machine of two levels.
+inline topo::Hierarchy nodes_of(int ranks, int each, int nodes_of_leaf = 1 << 20) {
+  topo::Placement placement;
+  placement.start(ranks);
+  EXPECT_TRUE(placement.add_level_of("node", each) &&
+              placement.add_level_of("leaf", std::int64_t{each} * nodes_of_leaf));
+  topo::Hierarchy hierarchy;
+  EXPECT_TRUE(hierarchy.build(placement));
+  return hierarchy;
+}
+
+using Random = std::mt19937_64;
+inline int below(Random& random, int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); }
+
+// Whole numbers, so that many things happen at the same time and sums are exact.
+inline Costs random_costs(Random& random) {
+  Costs costs;
+  for (auto& path : costs.paths) {
+    path.count = 1 + below(random, 2);
+    for (int i = 0; i < path.count; ++i) {
+      path.piece[i] = {.from_bytes = 7.0 * i,
+                       .latency = 1.0 + below(random, 9),
+                       .send_overhead = 1.0 + below(random, 4),
+                       .receive_overhead = 1.0 + below(random, 4),
+                       .gap = 1.0 * below(random, 12),
+                       .byte_gap = 1.0 * below(random, 3),
+                       .send_byte = 1.0 * below(random, 2),
+                       .receive_byte = 1.0 * below(random, 2),
+                       .handling = 1.0 * below(random, 4),
+                       .handling_byte = 1.0 * below(random, 2)};
+    }
+  }
+  costs.reduce.piece[0] = {0, 1.0 * below(random, 3), 1.0 * below(random, 3)};
+  costs.copy.piece[0] = {0, 1, 1.0 * below(random, 3)};
+  costs.gap_rule = below(random, 2) ? sched::GapRule::any_two : sched::GapRule::per_direction;
+  for (int i = 0; i < 3; ++i) {
+    if (below(random, 2))
+      costs.ports[i] = {.there = true,
+                        .gap = 1.0 * below(random, 5),
+                        .byte_gap = 1.0 * below(random, 4),
+                        .burst_bytes = 3.0 * below(random, 4)};
+  }
+  if (below(random, 3) == 0)
+    costs.processors = {.count = 1 + below(random, 3), .level = below(random, 2) - 1, .turn = 1.0 * below(random, 9)};
+  return costs;
 }
 
 class SlowTimer {

@@ -66,8 +66,10 @@ void expect(double steps, double at_once, const std::string& what) {
   std::fprintf(stderr, "note %s, about %s\n", length.c_str(), lasting(steps / kStepsPerSecond).c_str());
 }
 
-void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate) {
-  const double steps = steps_of(machine, shape, candidate);
+void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate,
+            int period) {
+  double steps = steps_of(machine, shape, candidate);
+  if (period > 0) steps *= static_cast<double>(period) / shape.ranks;
   expect(steps, steps,
          std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " by " + candidate.name() + " on " +
              std::to_string(shape.ranks) + " ranks");

@@ -7,10 +7,13 @@
 namespace stretto::modelling {
 namespace {
 
-void write_ranks(Json& json, const sched::Timer& timer, int ranks) {
+// From so many ranks on, a few stand for all where they can.
+constexpr int kManyRanks = 4096;
+
+void write_ranks(Json& json, const sched::Timer& timer, int ranks, int timed) {
   json.key("per_rank").open('[');
   for (int r = 0; r < ranks; ++r) {
-    const sched::RankTime& rank = timer.rank(r);
+    const sched::RankTime& rank = timer.rank(r % timed);
     json.open('{');
     json.key("rank").integer(r);
     json.key("start").number(rank.start);
@@ -39,7 +42,7 @@ void write_means(Json& json, const sched::Timer& timer, int ranks) {
 }
 
 // How much leaves the domains of each level.
-void write_crossings(Json& json, const sched::Timer& timer, const select::Machine& machine) {
+void write_crossings(Json& json, const sched::Timer& timer, const select::Machine& machine, std::int64_t each) {
   json.key("crossed").open('[');
   const int levels = machine.hierarchies ? machine.hierarchies->all.levels() - 1 : 0;
   std::int64_t messages[topo::kMostLevels + 1] = {}, bytes[topo::kMostLevels + 1] = {};
@@ -47,8 +50,8 @@ void write_crossings(Json& json, const sched::Timer& timer, const select::Machin
     const sched::Timer::View step = timer.step(i);
     if (step.kind != sched::Kind::send) continue;
     for (int level = 0; level < step.path; ++level) {
-      ++messages[level];
-      bytes[level] += static_cast<std::int64_t>(step.bytes);
+      messages[level] += each;
+      bytes[level] += each * static_cast<std::int64_t>(step.bytes);
     }
   }
   for (int level = 0; level < levels; ++level) {
@@ -64,10 +67,14 @@ void write_crossings(Json& json, const sched::Timer& timer, const select::Machin
 void predict_one(Json& json, const Request& request, const select::Machine& machine, const select::Shape& shape,
                  const std::string& name) {
   const select::Candidate candidate = candidate_of(request, machine, shape, name);
-  expect(machine, shape, candidate);
   static sched::Timer timer;
+  static sched::Builder builder;
+  const bool many = shape.ranks >= kManyRanks && !request.posted;
+  const int period = many ? select::period_of(builder, machine, shape, candidate) : 0;
+  const int timed = period > 0 ? period : shape.ranks;
+  expect(machine, shape, candidate, period);
   const auto begin = std::chrono::steady_clock::now();
-  if (!select::time(timer, machine, shape, candidate)) stop(std::string(name) + ": " + timer.failure());
+  if (!select::time(timer, machine, shape, candidate, nullptr, period)) stop(name + ": " + timer.failure());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   json.open('{');
   json.key("algorithm").text(name);
@@ -76,12 +83,13 @@ void predict_one(Json& json, const Request& request, const select::Machine& mach
   json.key("bytes").integer(static_cast<std::int64_t>(shape.bytes));
   json.key("time").number(timer.end());
   json.key("steps").integer(static_cast<std::int64_t>(timer.steps()));
+  if (period > 0) json.key("timed_ranks").integer(timed);
   json.key("seconds").number(seconds);
   write_path(json, sched::critical_path(timer));
-  write_crossings(json, timer, machine);
-  write_means(json, timer, shape.ranks);
+  write_crossings(json, timer, machine, shape.ranks / timed);
+  write_means(json, timer, timed);
   if (request.posted) write_posted(json, timer, machine, shape, candidate);
-  if (request.per_rank) write_ranks(json, timer, shape.ranks);
+  if (request.per_rank) write_ranks(json, timer, shape.ranks, timed);
   json.close('}');
 }
 

@@ -22,7 +22,9 @@ void chains(const Request& request);
 void benchmark();
 
 // Ends the program where a job's steps do not fit into memory. Says how long a long job will take.
-void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate);
+// `period`: as of select::time.
+void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate,
+            int period = 0);
 void expect(double steps, double at_once, const std::string& what);
 // With --posted: the most messages that are on their way to one rank, or domain of each level, at a
 // time.

@@ -88,6 +88,8 @@ def prediction_table(op: str, predictions: list[dict[str, Any]], unit: str) -> T
     for each in predictions:
         mean = each["mean"]
         idle = 1 - mean["busy"] / each["time"] if each["time"] else 0
+        if each.get("timed_ranks"):
+            table.caption = "All ranks do the same, so few were timed: see timed_ranks of --json"
         table.add_row(
             each["name"],
             str(each["ranks"]),
