@@ -228,7 +228,7 @@ GTEST = """<?xml version="1.0"?><testsuites tests="4" failures="1"><testsuite na
 <testcase name="d" status="notrun" result="suppressed" classname="A"/></testsuite></testsuites>"""
 PYTEST = """<?xml version="1.0"?><testsuites><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="4">
 <testcase classname="tests.a" name="one" time="0"/>
-<testcase classname="tests.a" name="two"><failure message="x"/></testcase>
+<testcase classname="tests.a" name="two" time="2.5"><failure message="x"/></testcase>
 <testcase classname="tests.a" name="three"><skipped message="x"/></testcase>
 <testcase classname="tests.b" name="four"><error message="x"/></testcase></testsuite></testsuites>"""
 
@@ -246,6 +246,7 @@ def test_totals_are_counted_from_reports(tmp_path: Path) -> None:
     assert tally.failures == ["pytest: tests.a.two", "pytest: tests.b.four"]
     total.add(tally)
     assert str(total) == "3 passed, 6 failed, 3 skipped"
+    assert total.slowest(1) == [(2.5, "pytest: tests.a.two")]
     assert str(cpp_tests.Tally(passed=3)) == "3 passed, 0 failed"
 
 

@@ -27,6 +27,7 @@ PARTS = ("release", "pytest", "asan", "tsan")
 # The programs of C++ tests by part. What the sanitizers run is left out of the plain build.
 SANITIZED = {"asan": ("unit", "threads", "fuzz"), "tsan": ("unit", "threads")}
 PLAIN = ("fault", "kv")
+SLOWEST = 20  # tests that a run names at its end
 
 
 def for_pytest() -> list[str]:
@@ -101,6 +102,7 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
     ]
     # pytest's own output shows the progress. Tests start the tool hundreds of times, so its modules
     # are compiled.
+    begin = time.monotonic()
     own = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     own["PYTHONPYCACHEPREFIX"] = str(build_root() / "pycache")
     with child([*line, *arguments], cwd=root(), env={**own, **environment}) as pytest:
@@ -111,6 +113,7 @@ def pytest_once(arguments: list[str], quick: bool, environment: dict[str, str], 
         junit.unlink()
     if status not in (0, 5) and not tally.failures:
         tally.failures.append(f"pytest (exit status {status})")
+    note(f"pytest{''.join(f', {mark}' for mark in marks)}: {time.monotonic() - begin:.0f} s")
     return tally
 
 
@@ -196,6 +199,10 @@ Only what is named runs. [b]-k WORD[/] alone finds cases of C++ and Python.",
     else:
         parts = part or [p for p in PARTS if not (quick and p in ("asan", "tsan"))]
         total = run_parts(list(parts), arguments, quick, environment)
+    if not names.by_name:
+        out.print(f"the slowest {SLOWEST}:", markup=False)
+        for seconds, name in total.slowest(SLOWEST):
+            out.print(f"{seconds:6.1f} s  {name}", markup=False)
     for name in total.failures:
         out.print(f"FAILED {name}", markup=False)
     note(f"{time.monotonic() - begin:.0f} s in all; logs in {build_root() / 'logs'}")

@@ -26,16 +26,21 @@ SANITIZER = re.compile(r"(WARNING|ERROR): \w+Sanitizer|: runtime error: ")
 
 @dataclass
 class Tally:
-    """Counts of tests."""
+    """Counts of tests, and how long each took, in seconds."""
 
     passed: int = 0
     skipped: int = 0
     failures: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         self.passed += other.passed
         self.skipped += other.skipped
         self.failures += other.failures
+        self.seconds.update(other.seconds)
+
+    def slowest(self, most: int) -> list[tuple[float, str]]:
+        return sorted(((seconds, name) for name, seconds in self.seconds.items()), reverse=True)[:most]
 
     def __str__(self) -> str:
         text = f"{self.passed} passed, {len(self.failures)} failed"
@@ -46,8 +51,10 @@ def read_report(path: Path, part: str) -> Tally:
     """Counts in a report of pytest or of a gtest program."""
     tally = Tally()
     for case in ElementTree.parse(path).getroot().iter("testcase"):
+        name = f"{part}: {case.get('classname')}.{case.get('name')}"
+        tally.seconds[name] = float(case.get("time") or 0)
         if case.find("failure") is not None or case.find("error") is not None:
-            tally.failures.append(f"{part}: {case.get('classname')}.{case.get('name')}")
+            tally.failures.append(name)
         elif case.find("skipped") is not None or case.get("status") == "notrun":
             tally.skipped += 1
         else:
@@ -96,6 +103,7 @@ def without_aslr() -> list[str]:
 
 def run(preset: str, programs: Sequence[str], targets: Sequence[str], environment: dict[str, str]) -> Tally:
     """Builds `targets`, or everything, and runs the tests of `programs`, or all tests."""
+    started = time.monotonic()
     try:
         with working(f"{preset}: building"):
             directory = build.ensure_built(preset, targets)
@@ -131,7 +139,8 @@ def run(preset: str, programs: Sequence[str], targets: Sequence[str], environmen
         tally.failures.append(f"{preset}: ctest (exit status {status})")
     if tally.failures:
         err.print(output[-8000:], markup=False)
-    out.print(f"{preset}: {tally} ({time.monotonic() - begin:.0f} s)", markup=False)
+    took = f"built in {begin - started:.0f} s, run in {time.monotonic() - begin:.0f} s"
+    out.print(f"{preset}: {tally} ({took})", markup=False)
     return tally
 
 
