@@ -50,136 +50,152 @@ consteval OptionRow collective(int op) {
   return made;
 }
 
+consteval OptionRow with_choices(OptionRow made, const char* choices) {
+  made.choices = choices;
+  return made;
+}
+consteval OptionRow with_former(OptionRow made, const char* former) {
+  made.former = former;
+  return made;
+}
+consteval OptionRow environment_only(OptionRow made) {
+  made.environment_only = true;
+  return made;
+}
+
+// The first row, and those that follow the collectives'.
+constexpr OptionRow kSwitch =
+    row(Option::stretto, OptionKind::flag, "STRETTO", 1, "off: Stretto passes every call to the MPI, untouched");
+constexpr OptionRow kRows[] = {
+    number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
+           "payload slots of a lane. With more slots a sender can run further ahead of its slowest reader. "
+           "0: as many as twice the processor's L2 cache holds, at most 2 MiB"),
+    number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
+           "bytes of a payload slot. No fragment of a pipelined message is longer"),
+    number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
+           "bytes of the fragments of a pipelined message. 0: Stretto chooses by the message's length, the "
+           "collective and the processor"),
+    number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
+           "address space of a process's shared segment. The process takes memory as it uses it, and peers map the "
+           "part that is in use. The segment is shorter where the address space is limited (ulimit -v)"),
+    choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
+           "whether readers copy long messages straight out of the sender's memory. auto: where it is "
+           "faster. always: all messages that do not fit into records. off: never"),
+    choice(Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
+           "whether messages are copied past the caches, by non-temporal stores. auto: on processors where it was "
+           "measured "
+           "to be faster (AMD). Senders then do so for readers whose caches are far. Readers do so for messages that "
+           "fill a "
+           "rank's share of the L3 cache, and from 64 KiB on where ranks share processors. always: all messages. off: "
+           "none"),
+    choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
+           "how a rank waits. auto: spin if every rank of the node has a processor, otherwise yield. spin: the rank "
+           "keeps its processor at first. yield: it soon lets other processes run. nap: it soon sleeps"),
+    choice(Option::kind, "STRETTO_KIND", "auto|on|off", 0,
+           "whether Stretto waits in the MPI's place in MPI_Recv, MPI_Send, MPI_Wait, MPI_Probe and their like: "
+           "between two tests it gives the processor away. auto: where the ranks of the node have fewer processors, "
+           "in functions in which the MPI keeps the processor. Each rank decides alone"),
+    with_choices(
+        number(Option::tiers, OptionKind::word_or_integer, "STRETTO_TIERS", kTiersAuto, kTiersOff, 1 << 30, 1,
+               "from how many ranks of one node on a communicator has tiers: groups of the ranks that share an L3 "
+               "cache, a NUMA "
+               "node, a socket. Reductions, Barrier and longer Bcasts then go from group to group. auto: from 17 ranks "
+               "on, if "
+               "each has a processor. off: no tiers. Off on one rank is off on all, else the highest number counts"),
+        "off|auto"),
+    with_choices(
+        number(
+            Option::agree, OptionKind::word_or_integer, "STRETTO_AGREE", kAgreeAuto, kAgreeFirst, 256, 1,
+            "when the members of a communicator agree on what serves it. Until then the MPI serves their calls. first: "
+            "before the first collective, in which every rank then waits for all others. A number: after so many "
+            "collectives "
+            "in which every rank waits for all others anyway (Barrier, Allreduce, Allgather, Alltoall, "
+            "Reduce_scatter), or "
+            "after 257 of any kind. auto: after 1 of them on MPI_COMM_WORLD and 4 on other communicators, but as first "
+            "with "
+            "STRETTO_CHECK=2 or 3. If ranks differ, first counts, then auto, then the least number"),
+        "first|auto"),
+    number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
+           "seconds after which Stretto explains a call that has not ended: which ranks wait, which are "
+           "missing, and what these did last. 0: never"),
+    number(Option::timeout, OptionKind::integer, "STRETTO_TIMEOUT", 0, 0, 86'400, 1,
+           "seconds after which a collective that has not ended ends the job: the process that waits aborts. After "
+           "half of them the watchdog explains the call, if STRETTO_WATCHDOG says nothing else. 0: never"),
+    number(Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
+           "how Stretto finds ranks that contradict each other. 0: not at all. 1: where it costs nothing. Ranks that "
+           "wait or read then find a wrong collective, root, operation, datatype or count, and ranks that are gone. "
+           "2: all ranks also compare their calls before they begin, and the datatypes of every message. 3: Stretto "
+           "also runs the MPI's own collective and compares the results"),
+    with_choices(
+        row(Option::hierarchy, OptionKind::text, "STRETTO_HIERARCHY", 0,
+            "the levels whose groups schedules use. auto: all levels that split something. Names: only these levels. "
+            "-name: "
+            "not this level. name:2: each of its domains in two parts. ?8: groups of at most 8 ranks. none: no groups"),
+        "auto, none, or levels: core, l2, l3, numa, socket, node, leaf, switch2, ..."),
+    row(Option::topology, OptionKind::path, "STRETTO_TOPOLOGY", 0,
+        "a file that says to which switches the nodes are connected: lines `node switch [switch ...]`, or "
+        "Slurm's topology.conf"),
+    row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
+        "a file that says where the ranks are. Stretto then does not find it out itself. Lines are `ranks: "
+        "level=number ...`, or `all: node:2 socket:2 core:4`"),
+    row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
+        "a file of rules, which `stretto tune` writes. They say what serves a call, by its ranks, nodes and length. "
+        "off: no rules. If it is not set: openmpi.rules or mpich.rules in ~/.config/stretto, if that exists"),
+    with_former(
+        choice(
+            Option::tcp, "STRETTO_TCP", "auto|off|always", 0,
+            "whether short messages between nodes go by TCP connections of Stretto or by the MPI's messages. auto: by "
+            "connections on communicators that are used often, where they are measured to be faster. always: by "
+            "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all. "
+            "STRETTO_SOCKETS is the same"),
+        "STRETTO_SOCKETS"),
+    with_choices(
+        number(
+            Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
+            "whether collectives between nodes (Bcast, and Gather, Scatter, Allgather and Alltoall with their v forms) "
+            "may "
+            "return before their data are there. The buffers are guarded, and who touches data that are not there yet "
+            "waits for them. on: calls in which a rank receives 256 KiB or more. auto: the same, where it makes the "
+            "program faster, which the ranks measure. A number: on, from so many bytes on, also where connections are "
+            "slower "
+            "than the MPI. Off on one rank is off on all, and auto is auto on all"),
+        "off|on|auto"),
+    choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user|segv", 0,
+           "how buffers of calls that have returned early are guarded. auto: by kernel faults where the "
+           "system grants them, otherwise as user. user: by faults of this process, and by catching its "
+           "system calls, which needs no privilege. segv: by SIGSEGV, and by catching system calls; it "
+           "needs no userfaultfd. user and segv serve programs with one thread"),
+    choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
+           "the last digits of sums and products of floating-point numbers, and the results of user-defined "
+           "operations. off: they are the same in every run on the same placement. mpi: they are the MPI's own, "
+           "because the MPI serves these calls. rank: Stretto combines from left to right in rank order, so they are "
+           "the same on any placement. Between nodes this takes time. If ranks differ, rank counts, then mpi"),
+    choice(Option::nonblocking, "STRETTO_NONBLOCKING", "off|auto|on", 1,
+           "whether Stretto serves nonblocking and persistent collectives (MPI_Ibcast, MPI_Bcast_init and the like). "
+           "auto: "
+           "where it was measured to be faster: beside MPICH, on one node, on communicators that make such calls. on: "
+           "where "
+           "it can. off: the MPI serves them. Off on one rank is off on all, else auto on one rank is auto on all"),
+    with_choices(row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
+                     "statistics at MPI_Finalize, or of a job that was stopped, on standard error or in a file. "
+                     "In the name of FILE %u is the user, %h the host, %d the date, %t the time, %j the "
+                     "batch system's job and %s its step, %p the process of rank 0. Its folders are made"),
+                 "off|text|json"),
+    row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
+        "rank 0 of each communicator says what serves it. Between nodes it also says how each "
+        "collective goes at its first use, and why"),
+    choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what Stretto writes to standard error"),
+    row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
+        "on: libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node. off: it "
+        "passes every call on"),
+    environment_only(row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
+                         "the settings file that Stretto reads in place of stretto.toml in the working directory")),
+};
+
 consteval auto make_table() {
-  std::array<OptionRow, kOptions> table{};
-  int at = 0;
-  table[at++] =
-      row(Option::stretto, OptionKind::flag, "STRETTO", 1, "off: Stretto passes every call to the MPI, untouched");
-  for (int op = 0; op < kCollectives; ++op) table[at++] = collective(op);
-  table[at++] = number(Option::slots, OptionKind::integer, "STRETTO_SLOTS", 0, 0, 64, 1,
-                       "payload slots of a lane. With more slots a sender can run further ahead of its slowest reader. "
-                       "0: as many as twice the processor's L2 cache holds, at most 2 MiB");
-  table[at++] = number(Option::slot_bytes, OptionKind::size, "STRETTO_SLOT_BYTES", 32 * kKi, 4 * kKi, 4 * kMi, 64,
-                       "bytes of a payload slot. No fragment of a pipelined message is longer");
-  table[at++] = number(Option::fragment_bytes, OptionKind::size, "STRETTO_FRAGMENT_BYTES", 0, 0, 4 * kMi, 64,
-                       "bytes of the fragments of a pipelined message. 0: Stretto chooses by the message's length, the "
-                       "collective and the processor");
-  table[at++] =
-      number(Option::segment_bytes, OptionKind::size, "STRETTO_SEGMENT_BYTES", 256 * kMi, 16 * kMi, 64 * kGi, 4096,
-             "address space of a process's shared segment. The process takes memory as it uses it, and peers map the "
-             "part that is in use. The segment is shorter where the address space is limited (ulimit -v)");
-  table[at++] = choice(Option::single_copy, "STRETTO_SINGLE_COPY", "auto|off|always", 0,
-                       "whether readers copy long messages straight out of the sender's memory. auto: where it is "
-                       "faster. always: all messages that do not fit into records. off: never");
-  table[at++] = choice(
-      Option::streaming, "STRETTO_STREAMING", "auto|off|always", 0,
-      "whether messages are copied past the caches, by non-temporal stores. auto: on processors where it was measured "
-      "to be faster (AMD). Senders then do so for readers whose caches are far. Readers do so for messages that fill a "
-      "rank's share of the L3 cache, and from 64 KiB on where ranks share processors. always: all messages. off: none");
-  table[at++] =
-      choice(Option::wait, "STRETTO_WAIT", "auto|spin|yield|nap", 0,
-             "how a rank waits. auto: spin if every rank of the node has a processor, otherwise yield. spin: the rank "
-             "keeps its processor at first. yield: it soon lets other processes run. nap: it soon sleeps");
-  table[at++] =
-      choice(Option::kind, "STRETTO_KIND", "auto|on|off", 0,
-             "whether Stretto waits in the MPI's place in MPI_Recv, MPI_Send, MPI_Wait, MPI_Probe and their like: "
-             "between two tests it gives the processor away. auto: where the ranks of the node have fewer processors, "
-             "in functions in which the MPI keeps the processor. Each rank decides alone");
-  OptionRow tiers = number(
-      Option::tiers, OptionKind::word_or_integer, "STRETTO_TIERS", kTiersAuto, kTiersOff, 1 << 30, 1,
-      "from how many ranks of one node on a communicator has tiers: groups of the ranks that share an L3 cache, a NUMA "
-      "node, a socket. Reductions, Barrier and longer Bcasts then go from group to group. auto: from 17 ranks on, if "
-      "each has a processor. off: no tiers. Off on one rank is off on all, else the highest number counts");
-  tiers.choices = "off|auto";
-  table[at++] = tiers;
-  OptionRow agree = number(
-      Option::agree, OptionKind::word_or_integer, "STRETTO_AGREE", kAgreeAuto, kAgreeFirst, 256, 1,
-      "when the members of a communicator agree on what serves it. Until then the MPI serves their calls. first: "
-      "before the first collective, in which every rank then waits for all others. A number: after so many collectives "
-      "in which every rank waits for all others anyway (Barrier, Allreduce, Allgather, Alltoall, Reduce_scatter), or "
-      "after 257 of any kind. auto: after 1 of them on MPI_COMM_WORLD and 4 on other communicators, but as first with "
-      "STRETTO_CHECK=2 or 3. If ranks differ, first counts, then auto, then the least number");
-  agree.choices = "first|auto";
-  table[at++] = agree;
-  table[at++] = number(Option::watchdog, OptionKind::integer, "STRETTO_WATCHDOG", 0, 0, 86'400, 1,
-                       "seconds after which Stretto explains a call that has not ended: which ranks wait, which are "
-                       "missing, and what these did last. 0: never");
-  table[at++] =
-      number(Option::timeout, OptionKind::integer, "STRETTO_TIMEOUT", 0, 0, 86'400, 1,
-             "seconds after which a collective that has not ended ends the job: the process that waits aborts. After "
-             "half of them the watchdog explains the call, if STRETTO_WATCHDOG says nothing else. 0: never");
-  table[at++] =
-      number(Option::check, OptionKind::integer, "STRETTO_CHECK", 1, 0, 3, 1,
-             "how Stretto finds ranks that contradict each other. 0: not at all. 1: where it costs nothing. Ranks that "
-             "wait or read then find a wrong collective, root, operation, datatype or count, and ranks that are gone. "
-             "2: all ranks also compare their calls before they begin, and the datatypes of every message. 3: Stretto "
-             "also runs the MPI's own collective and compares the results");
-  OptionRow hierarchy = row(
-      Option::hierarchy, OptionKind::text, "STRETTO_HIERARCHY", 0,
-      "the levels whose groups schedules use. auto: all levels that split something. Names: only these levels. -name: "
-      "not this level. name:2: each of its domains in two parts. ?8: groups of at most 8 ranks. none: no groups");
-  hierarchy.choices = "auto, none, or levels: core, l2, l3, numa, socket, node, leaf, switch2, ...";
-  table[at++] = hierarchy;
-  table[at++] = row(Option::topology, OptionKind::path, "STRETTO_TOPOLOGY", 0,
-                    "a file that says to which switches the nodes are connected: lines `node switch [switch ...]`, or "
-                    "Slurm's topology.conf");
-  table[at++] = row(Option::placement, OptionKind::path, "STRETTO_PLACEMENT", 0,
-                    "a file that says where the ranks are. Stretto then does not find it out itself. Lines are `ranks: "
-                    "level=number ...`, or `all: node:2 socket:2 core:4`");
-  table[at++] =
-      row(Option::rules, OptionKind::path, "STRETTO_RULES", 0,
-          "a file of rules, which `stretto tune` writes. They say what serves a call, by its ranks, nodes and length. "
-          "off: no rules. If it is not set: openmpi.rules or mpich.rules in ~/.config/stretto, if that exists");
-  OptionRow tcp =
-      choice(Option::tcp, "STRETTO_TCP", "auto|off|always", 0,
-             "whether short messages between nodes go by TCP connections of Stretto or by the MPI's messages. auto: by "
-             "connections on communicators that are used often, where they are measured to be faster. always: by "
-             "connections from the first call on. off: by the MPI's messages. Off on one rank is off on all. "
-             "STRETTO_SOCKETS is the same");
-  tcp.former = "STRETTO_SOCKETS";
-  table[at++] = tcp;
-  OptionRow overlap = number(
-      Option::overlap, OptionKind::word_or_integer, "STRETTO_OVERLAP", 0, 0, std::int64_t{1} << 40, 1,
-      "whether collectives between nodes (Bcast, and Gather, Scatter, Allgather and Alltoall with their v forms) may "
-      "return before their data are there. The buffers are guarded, and who touches data that are not there yet "
-      "waits for them. on: calls in which a rank receives 256 KiB or more. auto: the same, where it makes the "
-      "program faster, which the ranks measure. A number: on, from so many bytes on, also where connections are slower "
-      "than the MPI. Off on one rank is off on all, and auto is auto on all");
-  overlap.choices = "off|on|auto";
-  table[at++] = overlap;
-  table[at++] = choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user|segv", 0,
-                       "how buffers of calls that have returned early are guarded. auto: by kernel faults where the "
-                       "system grants them, otherwise as user. user: by faults of this process, and by catching its "
-                       "system calls, which needs no privilege. segv: by SIGSEGV, and by catching system calls; it "
-                       "needs no userfaultfd. user and segv serve programs with one thread");
-  table[at++] =
-      choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
-             "the last digits of sums and products of floating-point numbers, and the results of user-defined "
-             "operations. off: they are the same in every run on the same placement. mpi: they are the MPI's own, "
-             "because the MPI serves these calls. rank: Stretto combines from left to right in rank order, so they are "
-             "the same on any placement. Between nodes this takes time. If ranks differ, rank counts, then mpi");
-  table[at++] = choice(
-      Option::nonblocking, "STRETTO_NONBLOCKING", "off|auto|on", 1,
-      "whether Stretto serves nonblocking and persistent collectives (MPI_Ibcast, MPI_Bcast_init and the like). auto: "
-      "where it was measured to be faster: beside MPICH, on one node, on communicators that make such calls. on: where "
-      "it can. off: the MPI serves them. Off on one rank is off on all, else auto on one rank is auto on all");
-  OptionRow stats = row(Option::stats, OptionKind::output, "STRETTO_STATS", 0,
-                        "statistics at MPI_Finalize, or of a job that was stopped, on standard error or in a file. "
-                        "In the name of FILE %u is the user, %h the host, %d the date, %t the time, %j the "
-                        "batch system's job and %s its step, %p the process of rank 0. Its folders are made");
-  stats.choices = "off|text|json";
-  table[at++] = stats;
-  table[at++] = row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
-                    "rank 0 of each communicator says what serves it. Between nodes it also says how each "
-                    "collective goes at its first use, and why");
-  table[at++] = choice(Option::log, "STRETTO_LOG", "error|warn|info|debug", 1, "what Stretto writes to standard error");
-  table[at++] = row(Option::pmix, OptionKind::flag, "STRETTO_PMIX", 1,
-                    "on: libstretto-pmix.so keeps what PMIx_Get has brought and shares it on the node. off: it "
-                    "passes every call on");
-  OptionRow config = row(Option::config, OptionKind::path, "STRETTO_CONFIG", 0,
-                         "the settings file that Stretto reads in place of stretto.toml in the working directory");
-  config.environment_only = true;
-  table[at++] = config;
+  std::array<OptionRow, kOptions> table{kSwitch};
+  for (int op = 0; op < kCollectives; ++op) table[1 + op] = collective(op);
+  std::copy(std::begin(kRows), std::end(kRows), table.begin() + 1 + kCollectives);
   return table;
 }
 

@@ -102,27 +102,65 @@ class Rows {
     return true;
   }
 
+  [[nodiscard]] std::int64_t scaled(std::uint64_t value) const {
+    return static_cast<std::int64_t>(value) * function_.common.data_unit;
+  }
+  // A row holds up to the next location: so the old one is kept until it is reached.
+  void advance(std::uint64_t units) { location_ += units * function_.common.code_unit; }
+
   bool step(Bytes& bytes) {
-    using Kind = Rule::Kind;
-    const Common& common = function_.common;
     const auto code = bytes.get<std::uint8_t>();
     const std::uint64_t low = code & 0x3f;
-    const auto scaled = [&](std::uint64_t value) { return static_cast<std::int64_t>(value) * common.data_unit; };
-    // A row holds up to the next location: so the old one is kept until it is reached.
-    const auto advance = [&](std::uint64_t units) { location_ += units * common.code_unit; };
     switch (code & 0xc0) {
       case 0x40: advance(low); return true;
-      case 0x80: set(low, Kind::offset, scaled(bytes.uleb())); return true;
+      case 0x80: set(low, Rule::Kind::offset, scaled(bytes.uleb())); return true;
       case 0xc0: restore(low); return true;
       default: break;
     }
-    std::uint64_t number = 0;
+    if (code <= 0x04) return step_location(code, bytes);
+    const bool is_frame = (code >= 0x0c && code <= 0x0f) || code == 0x12 || code == 0x13;
+    return is_frame ? step_frame(code, bytes) : step_register(code, bytes);
+  }
+
+  bool step_location(std::uint8_t code, Bytes& bytes) {
     switch (code) {
       case 0x00: return true;
-      case 0x01: location_ = bytes.pointer(common.encoding); return true;
+      case 0x01: location_ = bytes.pointer(function_.common.encoding); return true;
       case 0x02: advance(bytes.get<std::uint8_t>()); return true;
       case 0x03: advance(bytes.get<std::uint16_t>()); return true;
-      case 0x04: advance(bytes.get<std::uint32_t>()); return true;
+      default: advance(bytes.get<std::uint32_t>()); return true;
+    }
+  }
+
+  // Where the frame of the caller is.
+  bool step_frame(std::uint8_t code, Bytes& bytes) {
+    std::uint64_t number = 0;
+    switch (code) {
+      case 0x0c:
+        number = bytes.uleb();
+        frame(number, static_cast<std::int64_t>(bytes.uleb()));
+        return true;
+      case 0x0d: frame(bytes.uleb(), row_.frame_offset); return true;
+      case 0x0e: row_.frame_offset = static_cast<std::int64_t>(bytes.uleb()); return true;
+      case 0x0f:
+        row_.frame_is_expression = true;
+        row_.frame_expression_bytes = static_cast<std::uint32_t>(bytes.uleb());
+        row_.frame_expression = bytes.address();
+        bytes.skip(row_.frame_expression_bytes);
+        return true;
+      case 0x12:
+        number = bytes.uleb();
+        frame(number, bytes.sleb() * function_.common.data_unit);
+        return true;
+      default: row_.frame_offset = bytes.sleb() * function_.common.data_unit; return true;
+    }
+  }
+
+  // Where the caller's registers are, and rows that are kept.
+  bool step_register(std::uint8_t code, Bytes& bytes) {
+    using Kind = Rule::Kind;
+    std::uint64_t number = 0;
+    switch (code) {
       case 0x05:
         number = bytes.uleb();
         set(number, Kind::offset, scaled(bytes.uleb()));
@@ -142,35 +180,18 @@ class Rows {
         if (depth_ == 0) return false;
         row_ = kept_[--depth_];
         return true;
-      case 0x0c:
-        number = bytes.uleb();
-        frame(number, static_cast<std::int64_t>(bytes.uleb()));
-        return true;
-      case 0x0d: frame(bytes.uleb(), row_.frame_offset); return true;
-      case 0x0e: row_.frame_offset = static_cast<std::int64_t>(bytes.uleb()); return true;
-      case 0x0f:
-        row_.frame_is_expression = true;
-        row_.frame_expression_bytes = static_cast<std::uint32_t>(bytes.uleb());
-        row_.frame_expression = bytes.address();
-        bytes.skip(row_.frame_expression_bytes);
-        return true;
       case 0x10: set_expression(bytes, Kind::expression); return true;
       case 0x11:
         number = bytes.uleb();
-        set(number, Kind::offset, bytes.sleb() * common.data_unit);
+        set(number, Kind::offset, bytes.sleb() * function_.common.data_unit);
         return true;
-      case 0x12:
-        number = bytes.uleb();
-        frame(number, bytes.sleb() * common.data_unit);
-        return true;
-      case 0x13: row_.frame_offset = bytes.sleb() * common.data_unit; return true;
       case 0x14:
         number = bytes.uleb();
         set(number, Kind::value_offset, scaled(bytes.uleb()));
         return true;
       case 0x15:
         number = bytes.uleb();
-        set(number, Kind::value_offset, bytes.sleb() * common.data_unit);
+        set(number, Kind::value_offset, bytes.sleb() * function_.common.data_unit);
         return true;
       case 0x16: set_expression(bytes, Kind::value_expression); return true;
       case 0x2d: return true;  // AArch64: the return address is signed from here on, or no more

@@ -31,31 +31,32 @@ void Stack::chain() {
 // The last transport, and how many of its messages are under way: those of the connections, too,
 // which announce long messages and hand them on.
 Transport Stack::counted_last() {
-  return {this,
-          [](void* self, int peer, std::uint32_t message_index, const char* data, std::uint64_t bytes,
-             std::uint32_t ticket) {
-            Stack& s = *static_cast<Stack*>(self);
-            const bool taken = s.last_.send(s.last_.context, peer, message_index, data, bytes, ticket);
-            s.last_under_way_ += taken ? 1 : 0;
-            return taken;
-          },
-          [](void* self, int peer, std::uint32_t message_index, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-            Stack& s = *static_cast<Stack*>(self);
-            const bool taken = s.last_.recv(s.last_.context, peer, message_index, data, bytes, ticket);
-            s.last_under_way_ += taken ? 1 : 0;
-            return taken;
-          },
-          [](void* self, std::uint32_t* tickets, int capacity) {
-            return static_cast<Stack*>(self)->poll_last(tickets, capacity);
-          },
-          [](void* self) { return static_cast<const Stack*>(self)->last_.why_broken(); },
-          nullptr,
-          [](void* self, Collective collective) {
-            const Transport& last = static_cast<const Stack*>(self)->last_;
-            if (last.begin != nullptr) last.begin(last.context, collective);
-          },
-          nullptr,
-          [](void* self, Status why, int lost) { static_cast<Stack*>(self)->abort_last(why, lost); }};
+  Transport counted;
+  counted.context = this;
+  counted.send = [](void* self, int peer, std::uint32_t message_index, const char* data, std::uint64_t bytes,
+                    std::uint32_t ticket) {
+    Stack& s = *static_cast<Stack*>(self);
+    const bool taken = s.last_.send(s.last_.context, peer, message_index, data, bytes, ticket);
+    s.last_under_way_ += taken ? 1 : 0;
+    return taken;
+  };
+  counted.recv = [](void* self, int peer, std::uint32_t message_index, char* data, std::uint64_t bytes,
+                    std::uint32_t ticket) {
+    Stack& s = *static_cast<Stack*>(self);
+    const bool taken = s.last_.recv(s.last_.context, peer, message_index, data, bytes, ticket);
+    s.last_under_way_ += taken ? 1 : 0;
+    return taken;
+  };
+  counted.poll = [](void* self, std::uint32_t* tickets, int capacity) {
+    return static_cast<Stack*>(self)->poll_last(tickets, capacity);
+  };
+  counted.failure = [](void* self) { return static_cast<const Stack*>(self)->last_.why_broken(); };
+  counted.begin = [](void* self, Collective collective) {
+    const Transport& last = static_cast<const Stack*>(self)->last_;
+    if (last.begin != nullptr) last.begin(last.context, collective);
+  };
+  counted.abort = [](void* self, Status why, int lost) { static_cast<Stack*>(self)->abort_last(why, lost); };
+  return counted;
 }
 
 // A transport that gives up keeps no message.
@@ -73,20 +74,23 @@ const Transport& Stack::first_that_accepts(int peer, std::uint64_t bytes) const 
 
 Transport Stack::transport() {
   if (count_ == 1) return last_;
-  return {this,
-          [](void* self, int peer, std::uint32_t message_index, const char* data, std::uint64_t bytes,
-             std::uint32_t ticket) {
-            const Transport& by = static_cast<Stack*>(self)->first_that_accepts(peer, bytes);
-            return by.send(by.context, peer, message_index, data, bytes, ticket);
-          },
-          [](void* self, int peer, std::uint32_t message_index, char* data, std::uint64_t bytes, std::uint32_t ticket) {
-            const Transport& by = static_cast<Stack*>(self)->first_that_accepts(peer, bytes);
-            return by.recv(by.context, peer, message_index, data, bytes, ticket);
-          },
-          [](void* self, std::uint32_t* tickets, int capacity) {
-            return static_cast<Stack*>(self)->poll(tickets, capacity);
-          },
-          [](void* self) { return static_cast<const Stack*>(self)->failure(); }};
+  Transport chained;
+  chained.context = this;
+  chained.send = [](void* self, int peer, std::uint32_t message_index, const char* data, std::uint64_t bytes,
+                    std::uint32_t ticket) {
+    const Transport& by = static_cast<Stack*>(self)->first_that_accepts(peer, bytes);
+    return by.send(by.context, peer, message_index, data, bytes, ticket);
+  };
+  chained.recv = [](void* self, int peer, std::uint32_t message_index, char* data, std::uint64_t bytes,
+                    std::uint32_t ticket) {
+    const Transport& by = static_cast<Stack*>(self)->first_that_accepts(peer, bytes);
+    return by.recv(by.context, peer, message_index, data, bytes, ticket);
+  };
+  chained.poll = [](void* self, std::uint32_t* tickets, int capacity) {
+    return static_cast<Stack*>(self)->poll(tickets, capacity);
+  };
+  chained.failure = [](void* self) { return static_cast<const Stack*>(self)->failure(); };
+  return chained;
 }
 
 void Stack::begin(Collective collective) {

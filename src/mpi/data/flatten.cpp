@@ -2,6 +2,7 @@
 #include "mpi/data/flatten.hpp"
 
 #include "mpi/data/operations.hpp"
+#include "mpi/data/type_contents.hpp"
 #include "mpi/host/host.hpp"
 
 namespace stretto::mpi {
@@ -54,119 +55,6 @@ bool RunList::append(const RunList& element, std::ptrdiff_t offset, std::uint64_
 }
 
 namespace {
-
-// ---- What the host says about a type ----
-
-// A type's constructor and its arguments. The host gives the arguments of large-count constructors
-// as counts, those of the others as integers and addresses. `values` holds either in the standard's
-// order: integers, then addresses.
-struct Contents {
-  int combiner = MPI_COMBINER_NAMED;
-  MPI_Count* values = nullptr;
-  MPI_Datatype* types = nullptr;
-  MPI_Count type_count = 0;
-
-  Contents() = default;
-  Contents(const Contents&) = delete;
-  Contents& operator=(const Contents&) = delete;
-  ~Contents();
-
-  bool read(MPI_Datatype type);
-  bool read_envelope(MPI_Datatype type);
-  [[nodiscard]] bool named() const { return combiner == MPI_COMBINER_NAMED; }
-  // The parametrised Fortran types. They are predefined, too, but have no name.
-  [[nodiscard]] bool fortran() const {
-    return combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
-           combiner == MPI_COMBINER_F90_INTEGER;
-  }
-
- private:
-  bool read_arguments(MPI_Datatype type, int* integers, MPI_Aint* addresses, MPI_Count* counts);
-  void merge(const int* integers, const MPI_Aint* addresses, const MPI_Count* counts);
-
-  // How many arguments of each kind the constructor had.
-  struct Numbers {
-    MPI_Count integers, addresses, counts, types;
-  } numbers{};
-};
-
-// Whether a type from MPI_Type_get_contents must not be freed.
-bool is_permanent(MPI_Datatype type) {
-  Contents contents;
-  return !contents.read_envelope(type) || contents.named() || contents.fortran();
-}
-
-// MPI_Type_get_contents gives new references to the types inside.
-Contents::~Contents() {
-  for (MPI_Count i = 0; i < type_count; ++i) {
-    if (!is_permanent(types[i])) host().Type_free(&types[i]);
-  }
-  std::free(types);
-  std::free(values);
-}
-
-bool Contents::read_envelope(MPI_Datatype type) {
-#if STRETTO_LARGE_COUNT
-  if (host().Type_get_envelope_c) {
-    return host().Type_get_envelope_c(type, &numbers.integers, &numbers.addresses, &numbers.counts, &numbers.types,
-                                      &combiner) == MPI_SUCCESS;
-  }
-#endif
-  int integers = 0;
-  int addresses = 0;
-  int datatypes = 0;
-  if (host().Type_get_envelope(type, &integers, &addresses, &datatypes, &combiner) != MPI_SUCCESS) return false;
-  numbers = {integers, addresses, 0, datatypes};
-  return true;
-}
-
-bool Contents::read_arguments(MPI_Datatype type, int* integers, MPI_Aint* addresses,
-                              [[maybe_unused]] MPI_Count* counts) {
-#if STRETTO_LARGE_COUNT
-  if (host().Type_get_contents_c) {
-    return host().Type_get_contents_c(type, numbers.integers, numbers.addresses, numbers.counts, numbers.types,
-                                      integers, addresses, counts, types) == MPI_SUCCESS;
-  }
-#endif
-  return host().Type_get_contents(type, static_cast<int>(numbers.integers), static_cast<int>(numbers.addresses),
-                                  static_cast<int>(numbers.types), integers, addresses, types) == MPI_SUCCESS;
-}
-
-// MPI_Type_create_subarray_c and _darray_c have some integers before their counts and some behind.
-void Contents::merge(const int* integers, const MPI_Aint* addresses, const MPI_Count* counts) {
-  const MPI_Count before = combiner == MPI_COMBINER_SUBARRAY ? 1 : combiner == MPI_COMBINER_DARRAY ? 3 : 0;
-  MPI_Count* value = values;
-  MPI_Count i = 0;
-  for (; i < numbers.integers && i < before; ++i) *value++ = integers[i];
-  for (MPI_Count k = 0; k < numbers.counts; ++k) *value++ = counts[k];
-  for (; i < numbers.integers; ++i) *value++ = integers[i];
-  for (MPI_Count k = 0; k < numbers.addresses; ++k) *value++ = addresses[k];
-}
-
-template <class T>
-T* allocate(MPI_Count count) {
-  return static_cast<T*>(std::malloc((static_cast<std::size_t>(count) + 1) * sizeof(T)));
-}
-
-bool Contents::read(MPI_Datatype type) {
-  if (!read_envelope(type)) return false;
-  if (named() || fortran()) return true;
-  int* integers = allocate<int>(numbers.integers);
-  MPI_Aint* addresses = allocate<MPI_Aint>(numbers.addresses);
-  MPI_Count* counts = allocate<MPI_Count>(numbers.counts);
-  values = allocate<MPI_Count>(numbers.integers + numbers.addresses + numbers.counts);
-  types = allocate<MPI_Datatype>(numbers.types);
-  bool good = integers && addresses && counts && values && types;
-  good = good && read_arguments(type, integers, addresses, counts);
-  if (good) {
-    type_count = numbers.types;
-    merge(integers, addresses, counts);
-  }
-  std::free(integers);
-  std::free(addresses);
-  std::free(counts);
-  return good;
-}
 
 std::ptrdiff_t extent_of(MPI_Datatype type) {
   MPI_Count lower = 0;
@@ -344,7 +232,7 @@ class Walk {
   Flattened visit(MPI_Datatype type, RunList& out) {
     if (++visits_ > kVisitLimit || depth_ == kDepthLimit) return Flattened::opaque;
     const Deeper deeper(depth_);
-    Contents contents;
+    TypeContents contents;
     if (!contents.read(type)) return Flattened::invalid;
     if (visits_ == 1) *predefined_ = contents.named();
     if (contents.named() || contents.fortran()) return append_named(type, out) ? Flattened::ok : Flattened::opaque;
@@ -364,7 +252,7 @@ class Walk {
     unsigned& depth_;
   };
 
-  Flattened visit_inner(const Contents& contents, RunList& out) {
+  Flattened visit_inner(const TypeContents& contents, RunList& out) {
     const MPI_Datatype inner = contents.types[0];
     if (contents.combiner == MPI_COMBINER_DUP || contents.combiner == MPI_COMBINER_RESIZED) return visit(inner, out);
     RunList element(out.limit());
@@ -374,7 +262,7 @@ class Walk {
                                                                                              : Flattened::opaque;
   }
 
-  Flattened visit_members(const Contents& contents, RunList& out) {
+  Flattened visit_members(const TypeContents& contents, RunList& out) {
     const MPI_Count count = contents.values[0];
     const MPI_Count* lengths = contents.values + 1;
     const MPI_Count* offsets = lengths + count;
