@@ -16,7 +16,13 @@ from stretto.native import build
 
 ROOT = root()
 PROGRAMS = ROOT / "tests" / "mpi" / "programs"
-UNDER_TEST = ("mpi/data/flatten.cpp", "mpi/data/datatype.cpp", "mpi/data/staging.cpp", "base/region.cpp")
+UNDER_TEST = (
+    "mpi/data/flatten.cpp",
+    "mpi/data/type_contents.cpp",
+    "mpi/data/datatype.cpp",
+    "mpi/data/staging.cpp",
+    "base/region.cpp",
+)
 SOURCES = [PROGRAMS / "datatype_flatten.cpp", *(ROOT / "src" / name for name in UNDER_TEST)]
 
 
