@@ -23,13 +23,16 @@ ROOT = Path(__file__).resolve().parents[2]
 EMULATED = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
 WITHOUT_MPI = '#include <stdio.h>\nint main(void) { return puts("runs") < 0; }\n'
 PAGES_OF_64K = ["-p", "65536"]  # as some systems for AArch64 have them
-# mremap of shared pages, RLIMIT_AS, ioctl(SIOCOUTQNSD), descriptors of a message that is cut off.
+# mremap of shared pages, RLIMIT_AS, ioctl(SIOCOUTQNSD), descriptors of a message that is cut off,
+# processes that share memory and are no threads.
 EMULATOR_LACKS = (
     "Segment.PeersMapMoreOfItAsItFills",
     "Memfd.ALongerMappingOfTheSamePagesNeedsNoDescriptor",
     "SysMemory.AddressSpaceIsTheLimitsRest",
     "Connected.WritableBelowTheMarkOnly",
     "SysMailbox.DropsMalformedLettersAndClosesTheirDescriptors",
+    "Stacks.AThreadOfThisProcess",
+    "Stacks.ThroughALibrary",
 )
 TAKE_MINUTES = ("ReduceForms.*", "Candidates.*")
 OF_RANKS = ("Agreement", "Errors", "LongMessages", "ShmTransport", "TcpTransportTest", "Ranks/Collectives")
