@@ -13,6 +13,7 @@
 #include "mpi/host/entry.hpp"
 #include "mpi/host/trial.hpp"
 #include "mpi/job/attendance.hpp"
+#include "mpi/job/connections.hpp"
 #include "mpi/job/finalize.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/job/job_demands.hpp"
@@ -20,7 +21,6 @@
 #include "mpi/job/world.hpp"
 #include "mpi/overlap/overlap.hpp"
 #include "mpi/requests/persistent.hpp"
-#include "mpi/requests/request_connections.hpp"
 #include "mpi/requests/request_queue.hpp"
 #include "mpi/stats/keeper.hpp"
 #include "mpi/stats/profile.hpp"
@@ -189,7 +189,7 @@ void end() {
   noted_end();
   communicators_stop();
   overlap_stop();
-  request_connections_stop();
+  connections_stop();
   job_end();
   trial_end();
 }
