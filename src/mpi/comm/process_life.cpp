@@ -71,7 +71,7 @@ bool process_enter() {
     if (!world().agreed) waiting_begin();  // a program with sessions alone
     g_started = true;
   }
-  g_users++;
+  ++g_users;
   return true;
 }
 

@@ -20,7 +20,7 @@ void wait_until(const Test& test) {
     const Test& test;
     bool over;
   } wait = {test, false};
-  for (unsigned looks = 0; looks < g_wait_looks; looks++) {
+  for (unsigned looks = 0; looks < g_wait_looks; ++looks) {
     if (test()) return;
     drive_own_requests();
   }
