@@ -27,7 +27,7 @@
 #include "mpi/stats/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waits/noted.hpp"
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 #include "sys/faults_signal.hpp"
 #include "sys/kernel_access.hpp"
 #include "sys/sys.hpp"

@@ -195,7 +195,7 @@ void TcpTransport::step() {
 
 // A rank that finds nothing gives the processor away where processors are short, as the host does
 // when it is asked in vain. It drives the host now and then: a wait looks many times before it does
-// so itself (shm/wait.hpp), and looks take longer here.
+// so itself (shm/waiter.hpp), and looks take longer here.
 void TcpTransport::rest() {
   if (!posted_.any_left()) return;
   if (looks_ % kTuning.tcp_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);

@@ -39,7 +39,7 @@
 #include "base/array.hpp"
 #include "base/bootstrap.hpp"
 #include "base/tuning.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 #include "sys/sys.hpp"
 #include "transport/posted.hpp"
 #include "transport/transport.hpp"

@@ -12,7 +12,7 @@
 #include "mpi/state/errors.hpp"
 #include "mpi/state/state.hpp"
 #include "mpi/vendor/vendor.hpp"
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 
 namespace stretto::mpi {
 namespace {

@@ -5,7 +5,7 @@
 #include "mpi/requests/persistent.hpp"
 #include "mpi/requests/progress.hpp"
 #include "mpi/waits/host_requests.hpp"
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 
 namespace stretto::mpi {
 namespace {

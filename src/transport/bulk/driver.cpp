@@ -17,7 +17,7 @@ Status Driver::open(const Settings& settings, Endpoint* endpoint) {
   process_ = sys::process_id();
   *endpoint = listeners_.open(settings.addresses, settings.address_count);
   Introduced own{settings.rank, *endpoint};
-  if (!endpoint->able || sys::waits_open(&waits_) != 0) {
+  if (!endpoint->able || sys::poller_open(&poller_) != 0) {
     listeners_.close();
     return Status::unavailable;
   }
@@ -84,7 +84,7 @@ Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, b
 // With the lock held.
 bool Driver::push(const Command& command) {
   if (!commands_.push(command)) return false;
-  if (parked_) (void)sys::waits_wake(waits_);
+  if (parked_) (void)sys::poller_wake(poller_);
   parked_ = false;
   return true;
 }
@@ -177,12 +177,12 @@ void Driver::stop() {
     if (!opened_ || stopping_) return;
     stopping_ = true;
     running = running_ && process_ == sys::process_id();
-    if (parked_) (void)sys::waits_wake(waits_);
+    if (parked_) (void)sys::poller_wake(poller_);
     parked_ = false;
   }
   if (running) pthread_join(thread_, nullptr);
   listeners_.close();
-  sys::waits_close(&waits_);
+  sys::poller_close(&poller_);
   release_connections(reserved_);
 }
 

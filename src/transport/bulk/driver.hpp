@@ -65,7 +65,7 @@
 // Any thread may call all functions but open, which is the first, and stop, which is the last.
 // Only the driver thread has the connections. Threads leave commands for it, under a lock.
 #pragma once
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 #include "transport/bulk/connection.hpp"
 #include "transport/handshake_ends.hpp"
 
@@ -197,7 +197,7 @@ class Driver {
 
   Shared shared_;
   Settings settings_;
-  sys::Waits waits_;
+  sys::Poller poller_;
   Listeners listeners_;
   int process_ = 0;  // a forked child has no thread
   pthread_t thread_{};

@@ -6,8 +6,8 @@
 #include "mpi/requests/persistent.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waits/host_requests.hpp"
-#include "mpi/waits/waiting.hpp"
-#include "mpi/waits/waiting_loop.hpp"
+#include "mpi/waits/program_waits.hpp"
+#include "mpi/waits/wait_loop.hpp"
 
 namespace stretto::mpi {
 namespace {
