@@ -13,7 +13,7 @@ using transport::bulk::Handle;
 using transport::bulk::Listener;
 using transport::bulk::Range;
 using transport::bulk::RangeAside;
-using transport::bulk::Reason;
+using transport::Reason;
 
 namespace {
 constexpr std::uint64_t kMostCopyKept = 64 << 20;  // bytes of a copy that stay for the next call

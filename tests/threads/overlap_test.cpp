@@ -20,22 +20,11 @@ using overlap::Exchange;
 
 class OverlapJob {
  public:
-  explicit OverlapJob(int ranks) : drivers_(ranks) {
-    std::vector<transport::Endpoint> endpoints(ranks);
-    for (int r = 0; r < ranks; ++r) {
-      overlap::DeferredCalls::Settings settings;
-      settings.connections.rank = r;
-      settings.connections.addresses[0] = {htonl(INADDR_LOOPBACK), ~0u};
-      settings.connections.address_count = 1;
-      settings.most = sys::FaultMode::kernel;
-      settings.least_bytes = 4096;
-      EXPECT_EQ(drivers_[r].open(settings, &endpoints[r]), Status::ok);
-    }
-    for (int r = 0; r < ranks; ++r) {
-      for (int peer = 0; peer < ranks; ++peer) {
-        if (peer != r) EXPECT_EQ(drivers_[r].introduce(peer, endpoints[peer]), Status::ok);
-      }
-    }
+  explicit OverlapJob(int ranks) : messages_(ranks) {
+    overlap::DeferredCalls::Settings settings;
+    settings.most = sys::FaultMode::kernel;
+    settings.least_bytes = 4096;
+    for (int r = 0; r < ranks; ++r) drivers_.emplace_back(messages_.driver(r)).open(settings);
   }
   [[nodiscard]] bool can_guard() const {
     return drivers_[0].guard_error() == 0 && drivers_[0].mode() == sys::FaultMode::kernel;
@@ -46,6 +35,7 @@ class OverlapJob {
   }
 
  private:
+  DriverJob messages_;
   std::deque<overlap::DeferredCalls> drivers_;
 };
 
