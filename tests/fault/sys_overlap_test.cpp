@@ -10,8 +10,8 @@
 #include "sys/calls.hpp"
 #include "sys/fault.hpp"
 #include "sys/faults.hpp"
-#include "sys/sys.hpp"
 #include "sys/poller.hpp"
+#include "sys/sys.hpp"
 #include "unit/faults_support.hpp"
 
 using namespace stretto::sys;

@@ -55,7 +55,9 @@ def test_beside_calls_that_return_early(mpi, run_mpi, build_program, on_nodes, l
     """They share connections, and the thread that serves these also brings the early calls' data home."""
     env = ON | {"STRETTO_OVERLAP": "65536", "STRETTO_OVERLAP_GUARD": guard, "STRETTO_EXPLAIN": "1"}
     what = (oracle.seed() + each, 400 if long_mode else 40)
-    job = _run(mpi, run_mpi, build_program, 4, *what, env=env, source="both_uses.c", before=[on_nodes(each)], timeout=120)
+    job = _run(
+        mpi, run_mpi, build_program, 4, *what, env=env, source="both_uses.c", before=[on_nodes(each)], timeout=120
+    )
     assert sum(r["early"] for r in job.results()) >= 4, job.describe()
     assert "ours, by connections of our own between nodes" in job.output, job.describe()
 

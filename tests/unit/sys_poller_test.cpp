@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "sys/sys.hpp"
 #include "sys/poller.hpp"
+#include "sys/sys.hpp"
 #include "unit/sys_support.hpp"
 
 using namespace stretto::sys;

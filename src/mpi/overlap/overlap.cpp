@@ -312,7 +312,8 @@ bool Overlap::open() {
   id_ = all[0].id;
   const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });
   if (own != nullptr && !mine.guards && options().explain())
-    log_explain("overlap: no call returns early on rank %d: %s", job_ranks_[state_->rank], why_no_guard(own->guard_error()));
+    log_explain("overlap: no call returns early on rank %d: %s", job_ranks_[state_->rank],
+                why_no_guard(own->guard_error()));
   if (!all_can_connect(all)) return decline("members cannot connect");
   if (!useful) return decline("no rank can guard its memory", why_no_guard(own->guard_error()));
   if (!mine.guards) demand_refused(Option::overlap, 0, why_no_guard(own->guard_error()));

@@ -21,6 +21,7 @@
 #include "mpi/state/state.hpp"
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
+#include "shm/waiter.hpp"
 
 namespace stretto::overlap {
 enum class Refusal : std::uint8_t;  // guard.hpp

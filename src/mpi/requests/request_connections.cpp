@@ -14,7 +14,8 @@ bool RequestConnections::open(State& state, const int* job_ranks, const NearMemb
   const Array<ConnectionWord> all = of_all(members, connection_word());
   id_ = all[0].id;
   const bool able = all_can_connect(all);
-  open_ = everybody(members, able && connections_introduce(all, job_ranks, shares != nullptr ? &shares->ranks : nullptr));
+  open_ =
+      everybody(members, able && connections_introduce(all, job_ranks, shares != nullptr ? &shares->ranks : nullptr));
   if (open_) messages_.start(*connections(), id_, job_ranks, state.size, overlap_bring_home);
   report_requests(state, open_  ? "ours, by connections of our own between nodes"
                          : able ? "the MPI; a member would have too many connections"

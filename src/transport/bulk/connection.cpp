@@ -168,15 +168,10 @@ void Connection::deliver(Slot& slot, Message* message) {
     char* const place = message->place(at, &together);
     std::memcpy(place, slot.data + at, together);
   }
-  {
-    const Locked locked(shared_.lock);
-    if (bytes != 0) (void)message->arrived.add({0, bytes});
-  }
   free_slot(slot);
   take_out(message);
   message->total.store(bytes, std::memory_order_relaxed);
   message->arrived_bytes.store(bytes, std::memory_order_relaxed);
-  message->prefix.store(bytes, std::memory_order_release);
   if (message->listener.arrived != nullptr && bytes != 0)
     message->listener.arrived(message->listener.context, message, 0, bytes);
   finish(message, Status::ok);

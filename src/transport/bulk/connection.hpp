@@ -5,15 +5,15 @@
 #include <pthread.h>
 
 #include "base/locked.hpp"
-#include "sys/sys.hpp"
 #include "sys/poller.hpp"
+#include "sys/sys.hpp"
 #include "transport/bulk/grants.hpp"
 
 namespace stretto::transport::bulk {
 
 // What all connections of a driver share.
 struct Shared {
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards the pool, and Message::arrived
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards the pool
   MessagePool pool;
   int rank = 0;                    // of the job
   std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream; 0: as it likes

@@ -134,26 +134,10 @@ void Driver::hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes) {
   if (command.range.bytes != 0) order(command);
 }
 
-bool Driver::has_arrived(Handle handle, std::uint64_t offset, std::uint64_t bytes) {
-  const Locked locked(shared_.lock);
-  return handle->arrived.contains({offset, bytes});
-}
-
-Status Driver::wait(Handle handle, shm::Waiter& waiter) {
-  while (!done(handle)) (void)waiter.step();
-  return handle->status;
-}
-
 void Driver::complete(Handle handle) {
   while (!done(handle)) sys::thread_yield();  // its listener may have been told a moment ago
   const Locked locked(shared_.lock);
   shared_.pool.give_back(handle);
-}
-
-void Driver::cancel(Handle handle) {
-  if (done(handle)) return;
-  abandon(handle->peer, handle->key.comm, {Status::peer_failed, -1});
-  while (!done(handle)) sys::nap_ns(20'000);
 }
 
 void Driver::abandon(int peer, std::uint64_t comm, const Reason& reason) {
