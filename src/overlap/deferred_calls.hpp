@@ -2,9 +2,9 @@
 // Collectives that return before their data are there: the part that knows no MPI.
 //
 // Their messages go by a driver of connections (transport/bulk), which may serve others, too. The
-// driver's thread also serves the guard of buffers (overlap/guard.hpp). run() makes one call. It returns when the
-// call is complete, or early: then data goes home while the program computes. A thread that touches
-// a page that is away waits for it, and the driver asks the source for it.
+// driver's thread also serves the guard of buffers (overlap/guard.hpp). run() makes one call. It
+// returns when the call is complete, or early: then data goes home while the program computes. A
+// thread that touches a page that is away waits for it, and the driver asks the source for it.
 //
 //   program's thread            driver's thread                 peers
 //   guard the buffer
