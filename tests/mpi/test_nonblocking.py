@@ -62,6 +62,13 @@ def test_beside_calls_that_return_early(mpi, run_mpi, build_program, on_nodes, l
     assert "ours, by connections of our own between nodes" in job.output, job.describe()
 
 
+def test_a_dead_peer_ends_both_uses_of_a_connection(mpi, run_mpi, build_program, on_nodes):
+    env = ON | {"STRETTO_OVERLAP": "65536"}
+    program = build_program(mpi, "both_uses.c")
+    job = run_mpi(mpi, 4, [on_nodes(1), program, oracle.seed(), 60, "killed"], env=env, timeout=60)
+    assert job.returncode != 0 and job.results() == [], job.describe()
+
+
 @pytest.mark.few
 @pytest.mark.parametrize("what", ["ahead", "held", "freed", "errors"])
 @pytest.mark.parametrize("np", [3, pytest.param(5, marks=pytest.mark.long)])

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that return early and calls with requests, which share connections: both_uses SEED N
+// Calls that return early and calls with requests, which share connections.
+//   both_uses SEED N [killed]
 // N calls of each kind at once, on MPI_COMM_WORLD and a duplicate, with random delays. Some buffers
 // are freed while their data are under way. The heap keeps that memory, and Stretto gets it for
-// buffers of its own.
+// buffers of its own. `killed`: the last rank ends in the middle, by a signal.
 // Prints RESULT with the number of wrong values and of calls that returned early, for each rank.
 #include <dlfcn.h>
 #include <malloc.h>
+#include <signal.h>
 
 #include "calls_with_requests.h"
 
@@ -72,7 +74,7 @@ static void end_long(struct Long* c, int look) {
 
 // ---- Both ----
 
-static void both(unsigned seed, int count) {
+static void both(unsigned seed, int count, int killed) {
   MPI_Comm comms[2] = {MPI_COMM_WORLD, MPI_COMM_NULL};
   struct Long held[kHeld] = {{0}};
   unsigned long long alike = seed, own = seed * 97 + (unsigned)rank;
@@ -81,6 +83,7 @@ static void both(unsigned seed, int count) {
   for (int k = 0; k < count;) {
     struct Call calls[kMost];
     MPI_Request requests[kMost];
+    if (killed && rank == size - 1 && k > count / 2) raise(SIGKILL);
     const int outstanding = 1 + (int)(next(&alike) % (kMost - 1));
     for (int j = 0; j < outstanding; ++j, ++k) {
       calls[j] = draw(&alike, k);
@@ -107,7 +110,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   random_begin();
   caller = pthread_self();
-  both((unsigned)atoi(argv[1]), atoi(argv[2]));
+  both((unsigned)atoi(argv[1]), atoi(argv[2]), argc > 3);
   random_end();
   printf("RESULT {\"rank\": %d, \"wrong\": %d, \"early\": %d}\n", rank, wrong, early);
   MPI_Finalize();
