@@ -53,6 +53,8 @@ def test_random_calls_between_nodes(mpi, run_mpi, build_program, on_nodes, tmp_p
 @pytest.mark.parametrize("each", [pytest.param(2, id="2+2"), pytest.param(1, id="1+1+1+1")])
 def test_beside_calls_that_return_early(mpi, run_mpi, build_program, on_nodes, long_mode, each, guard):
     """They share connections, and the thread that serves these also brings the early calls' data home."""
+    if mpi.kind == "mpich" and mpi.major < 5:
+        pytest.skip("Debian's MPICH hangs in its own MPI_Finalize between pretended nodes: 9 of 25 plain runs")
     env = ON | {"STRETTO_OVERLAP": "65536", "STRETTO_OVERLAP_GUARD": guard, "STRETTO_EXPLAIN": "1"}
     what = (oracle.seed() + each, 400 if long_mode else 40)
     job = _run(
