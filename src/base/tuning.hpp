@@ -172,7 +172,7 @@ struct Tuning {
   std::uint32_t tcp_looks_per_poke = 64;      // a look takes 0.3 us
   std::size_t scratch_kept_bytes = 16 << 20;  // bytes that a communicator keeps between calls
 
-  // Waiting (shm/wait.hpp), with a processor for every rank:
+  // Waiting (shm/waiter.hpp), with a processor for every rank:
   std::uint32_t spin_bare = 100;    // looks without a pause: a flag on its way arrives within these
   std::uint32_t spin_total = 1000;  // looks before the rank drives the host MPI and reads the clock
   std::uint64_t spin_yield_after_ns = 50'000;
@@ -204,11 +204,11 @@ struct Tuning {
   // 4 ranks on 2 processors takes as long with 2 tests as with 40. A message of a rank that runs
   // comes within 20.
   std::uint32_t kind_looks = 20;
-  // Whether the host yields in a function (mpi/waits/host_waits.hpp). `kind_watched_*`: which calls
-  // are watched. `kind_switches`: so many switches of the processor decide. `kind_most_held_ns`: a
-  // host that yields keeps the processor no longer between two switches. `kind_held_calls`,
-  // `kind_held_ns`: a thread that has kept the processor in so many calls, or for so long, while
-  // other threads did so too, decides sooner.
+  // Whether the host yields in a function (mpi/waits/host_yields.hpp). `kind_watched_*`: which
+  // calls are watched. `kind_switches`: so many switches of the processor decide.
+  // `kind_most_held_ns`: a host that yields keeps the processor no longer between two switches.
+  // `kind_held_calls`, `kind_held_ns`: a thread that has kept the processor in so many calls, or
+  // for so long, while other threads did so too, decides sooner.
   std::uint32_t kind_watched_per_tick = 8, kind_watched_every = 31;
   std::uint64_t kind_switches = 16, kind_most_held_ns = 200'000, kind_held_ns = 4'000'000;
   std::uint32_t kind_held_calls = 4;

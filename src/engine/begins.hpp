@@ -6,20 +6,27 @@
 
 namespace stretto::engine {
 
-// Where parts begin.
+// Where parts begin, one for each rank. Few need no memory from the heap.
 class Begins {
  public:
+  // False: no memory.
   template <class LengthOf>
   bool fill(int ranks, LengthOf length_of) {
-    if (!begins_.resize(static_cast<std::size_t>(ranks) + 1, 0)) return false;
-    for (int r = 0; r < ranks; ++r) begins_[r + 1] = begins_[r] + length_of(r);
+    is_few_ = ranks <= kFew;
+    if (!is_few_ && !many_.resize(static_cast<std::size_t>(ranks) + 1, 0)) return false;
+    std::uint64_t* const begins = is_few_ ? few_ : many_.data();
+    begins[0] = 0;
+    for (int r = 0; r < ranks; ++r) begins[r + 1] = begins[r] + length_of(r);
     return true;
   }
-  [[nodiscard]] const std::uint64_t* get() const { return begins_.data(); }
-  [[nodiscard]] std::uint64_t length(int rank) const { return begins_[rank + 1] - begins_[rank]; }
+  [[nodiscard]] const std::uint64_t* get() const { return is_few_ ? few_ : many_.data(); }
+  [[nodiscard]] std::uint64_t length(int rank) const { return get()[rank + 1] - get()[rank]; }
 
  private:
-  Array<std::uint64_t> begins_;
+  static constexpr int kFew = 64;
+  bool is_few_ = true;
+  std::uint64_t few_[kFew + 1];  // NOLINT: fill() writes what is read
+  Array<std::uint64_t> many_;
 };
 
 }  // namespace stretto::engine

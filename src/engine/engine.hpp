@@ -47,7 +47,7 @@ struct HostProgress {
   void* context = nullptr;
   void (*poke)(void* context) = nullptr;
   unsigned every = 1;                             // poke at every n-th step of a wait: some hosts take 1 us for a poke
-  const std::atomic<int>* has_windows = nullptr;  // how many windows the program has (shm/wait.hpp)
+  const std::atomic<int>* has_windows = nullptr;  // how many windows the program has (shm/waiter.hpp)
 };
 
 // From which line of source calls come (shm/call_sites.hpp).

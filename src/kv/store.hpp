@@ -15,7 +15,7 @@
 #include "kv/node.hpp"
 #include "kv/remote_tables.hpp"
 #include "kv/table.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 
 namespace stretto::kv {
 

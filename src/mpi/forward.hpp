@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The wrappers of functions that Stretto does not serve. They wait for the data of calls that
-// returned early (touched.hpp), or wait in the host's place (waiting.hpp). With a watchdog they
-// note what they wait for (noted.hpp), with statistics how long they take (other_call.hpp). Then
-// they forward the arguments unseen.
+// returned early (touched.hpp), or wait in the host's place (program_waits.hpp). With a watchdog
+// they note what they wait for (noted.hpp), with statistics how long they take (other_call.hpp).
+// Then they forward the arguments unseen.
 //
 // In the usual case no call has returned early, ranks have processors, no tool is there, and the
 // host's function is known. Then a wrapper is a few loads, two branches and a jump: nothing is
@@ -14,9 +14,9 @@
 #include "mpi/overlap/touched.hpp"
 #include "mpi/requests/requests.hpp"
 #include "mpi/stats/other_call.hpp"
-#include "mpi/waits/host_waits.hpp"
+#include "mpi/waits/host_yields.hpp"
 #include "mpi/waits/noted.hpp"
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 
 namespace stretto::mpi {
 
@@ -81,7 +81,7 @@ int call_host(const void* caller, Arguments... arguments) {
 template <auto waits>
 inline constexpr bool is_waiting = std::is_pointer_v<std::remove_const_t<decltype(waits)>>;
 template <Entry entry>
-inline constinit HostWaits g_host_waits;
+inline constinit HostYields g_host_yields;
 
 template <Entry entry, auto stand_in, auto waits, class... Arguments>
 int wait_or_call(const void* caller, Arguments... arguments) {
@@ -89,8 +89,8 @@ int wait_or_call(const void* caller, Arguments... arguments) {
     int code = 0;
     if (step_needed<waits>() && may_serve(caller)) {
       if constexpr (is_waiting<waits>) {
-        if (host_may_wait() && !g_host_waits<entry>.hold_processor()) {
-          const HostWaits::Watched watched(g_host_waits<entry>);
+        if (host_may_wait() && !g_host_yields<entry>.hold_processor()) {
+          const HostYields::Watched watched(g_host_yields<entry>);
           return call_host<entry, stand_in>(caller, arguments...);
         }
       }

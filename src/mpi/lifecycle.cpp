@@ -13,6 +13,7 @@
 #include "mpi/host/entry.hpp"
 #include "mpi/host/trial.hpp"
 #include "mpi/job/attendance.hpp"
+#include "mpi/job/connections.hpp"
 #include "mpi/job/finalize.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/job/job_demands.hpp"
@@ -20,14 +21,13 @@
 #include "mpi/job/world.hpp"
 #include "mpi/overlap/overlap.hpp"
 #include "mpi/requests/persistent.hpp"
-#include "mpi/requests/request_connections.hpp"
 #include "mpi/requests/request_queue.hpp"
 #include "mpi/stats/keeper.hpp"
 #include "mpi/stats/profile.hpp"
 #include "mpi/stats/stats.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waits/noted.hpp"
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 #include "sys/faults_signal.hpp"
 #include "sys/kernel_access.hpp"
 #include "sys/sys.hpp"
@@ -189,7 +189,7 @@ void end() {
   noted_end();
   communicators_stop();
   overlap_stop();
-  request_connections_stop();
+  connections_stop();
   job_end();
   trial_end();
 }

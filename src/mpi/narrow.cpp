@@ -88,7 +88,7 @@ const int* Narrow::array(const std::int64_t* wide, int entries) {
     fits_ = false;
     return nullptr;
   }
-  for (int r = 0; r < entries; r++) narrow[r] = (*this)(wide[r]);
+  for (int r = 0; r < entries; ++r) narrow[r] = (*this)(wide[r]);
   if (!keeps_) return arrays_[used_++] = narrow;
   const int* const kept = keep(narrow, static_cast<std::size_t>(entries) * sizeof(int));
   fits_ = fits_ && kept != nullptr;

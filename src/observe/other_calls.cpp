@@ -13,7 +13,7 @@ constexpr const char* kWords[kOtherKinds] = {"messages and waits", "one-sided ca
 
 void json_others(StatsText& out, const OtherTotals& totals) {
   out.add(",\"other_calls\":{");
-  for (int k = 0; k < kOtherKinds; k++) {
+  for (int k = 0; k < kOtherKinds; ++k) {
     out.add("%s\"%s\":{\"calls\":%llu,\"ns\":%llu}", k != 0 ? "," : "", kKeys[k], ull{totals.calls[k]},
             ull{totals.ns[k]});
   }
@@ -22,7 +22,7 @@ void json_others(StatsText& out, const OtherTotals& totals) {
 
 void text_others(StatsText& out, const OtherTotals& sum, std::uint64_t run_ns, std::uint64_t ranks) {
   const char* between = "beside collectives: ";
-  for (int k = 0; k < kOtherKinds; k++) {
+  for (int k = 0; k < kOtherKinds; ++k) {
     if (sum.calls[k] == 0) continue;
     const double part = run_ns != 0 ? static_cast<double>(sum.ns[k]) / static_cast<double>(run_ns) : 0;
     out.add("%s%s %s (%.0f%%)", between, kWords[k], format_time(sum.ns[k] / ranks).text, 100 * part);

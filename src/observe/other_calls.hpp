@@ -23,7 +23,7 @@ struct OtherTotals {
   std::uint64_t calls[kOtherKinds], ns[kOtherKinds];
 
   void add(const OtherTotals& more) {
-    for (int k = 0; k < kOtherKinds; k++) {
+    for (int k = 0; k < kOtherKinds; ++k) {
       calls[k] += more.calls[k];
       ns[k] += more.ns[k];
     }
@@ -41,7 +41,7 @@ struct OtherCalls {
   }
   [[nodiscard]] OtherTotals totals() const {
     OtherTotals found = {};
-    for (int k = 0; k < kOtherKinds; k++) {
+    for (int k = 0; k < kOtherKinds; ++k) {
       found.calls[k] = calls[k].load_relaxed();
       found.ns[k] = ns[k].load_relaxed();
     }

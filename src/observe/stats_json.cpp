@@ -9,10 +9,10 @@ namespace {
 void json_sizes(StatsText& out, const CallProfile& profile) {
   out.add(",\n  \"sizes\":{");
   const char* comma = "";
-  for (unsigned c = 0; c < kCollectives; c++) {
+  for (unsigned c = 0; c < kCollectives; ++c) {
     const SizeCounts& sizes = profile.sizes(c);
     const char* between = "";
-    for (unsigned s = 0; s < SizeCounts::kSizes; s++) {
+    for (unsigned s = 0; s < SizeCounts::kSizes; ++s) {
       if (sizes.of[s].calls == 0) continue;
       if (*between == 0) out.add("%s\"%s\":[", comma, kCollectiveNames[c]);
       comma = ",";
@@ -34,7 +34,7 @@ void json_place(StatsText& out, const ProfileSite& site, const shm::Modules& mod
 void json_sites(StatsText& out, const CallProfile& profile, const shm::Modules& modules, const RankWaits* waits) {
   out.add(",\n  \"sites\":[");
   const char* comma = "";
-  for (unsigned s = 0; s < CallProfile::kSites; s++) {
+  for (unsigned s = 0; s < CallProfile::kSites; ++s) {
     if (!profile.is_used(s)) continue;
     const ProfileSite& site = profile.at(s);
     out.add("%s\n   {\"site\":%u,\"op\":\"%s\",\"at\":\"", comma, s,
@@ -81,7 +81,7 @@ void json_profile(StatsText& out, const CallProfile& profile, const shm::Modules
 void json_compared(StatsText& out, const Waits& waits) {
   out.add(",\n  \"compared\":{");
   const char* comma = "";
-  for (int c = 0; c < kCollectives; c++) {
+  for (int c = 0; c < kCollectives; ++c) {
     const Compared& compared = waits.mine.of[c];
     if (compared.calls == 0) continue;
     out.add("%s\"%s\":{\"calls\":%llu,\"ns\":%llu,\"waiting_ns\":%llu}", comma, kCollectiveNames[c],

@@ -14,12 +14,12 @@ template <class More>
 void json_counters(StatsText& out, const Counters& counters, More more) {
   out.add("\"collectives\":{");
   const char* comma = "";
-  for (int c = 0; c < kCollectives; c++) {
+  for (int c = 0; c < kCollectives; ++c) {
     const Counter& counter = counters.of[c];
     if (calls_of(counter) == 0) continue;
     out.add("%s\"%s\":{\"calls\":{", comma, kCollectiveNames[c]);
     comma = ",";
-    for (int p = 0; p < kPaths; p++) out.add("%s\"%s\":%llu", p != 0 ? "," : "", kPathNames[p], ull{counter.calls[p]});
+    for (int p = 0; p < kPaths; ++p) out.add("%s\"%s\":%llu", p != 0 ? "," : "", kPathNames[p], ull{counter.calls[p]});
     out.add("},\"bytes\":%llu,\"ns\":%llu", ull{counter.bytes}, ull{counter.ns});
     more(out, static_cast<Collective>(c));
     out.add("}");

@@ -31,15 +31,15 @@ std::uint64_t calls_of(const Counter& counter) {
 }
 
 void add(Counters& sum, const Counters& more) {
-  for (int c = 0; c < kCollectives; c++) {
-    for (int p = 0; p < kPaths; p++) sum.of[c].calls[p] += more.of[c].calls[p];
+  for (int c = 0; c < kCollectives; ++c) {
+    for (int p = 0; p < kPaths; ++p) sum.of[c].calls[p] += more.of[c].calls[p];
     sum.of[c].bytes += more.of[c].bytes;
     sum.of[c].ns += more.of[c].ns;
   }
 }
 
 void set_times(RankTotals& totals, const RankWaits* waits) {
-  for (int c = 0; c < kCollectives; c++) {
+  for (int c = 0; c < kCollectives; ++c) {
     const std::uint64_t ns = totals.in_calls_ns[c] = totals.counters.of[c].ns;
     const Compared compared = waits != nullptr ? waits->of[c] : Compared{};
     if (compared.ns == 0) continue;
@@ -50,12 +50,12 @@ void set_times(RankTotals& totals, const RankWaits* waits) {
 
 RankTotals sum_of(const RankTotals* all, int count) {
   RankTotals sum = {};
-  for (int r = 0; r < count; r++) {
+  for (int r = 0; r < count; ++r) {
     add(sum.counters, all[r].counters);
     sum.run_ns += all[r].run_ns;
     sum.without_slots += all[r].without_slots;
     sum.others.add(all[r].others);
-    for (int c = 0; c < kCollectives; c++) {
+    for (int c = 0; c < kCollectives; ++c) {
       sum.in_calls_ns[c] += all[r].in_calls_ns[c];
       sum.waiting_ns[c] += all[r].waiting_ns[c];
     }
@@ -67,7 +67,7 @@ void json_collectives(StatsText& out, const RankTotals* all, int count) {
   const RankTotals sum = sum_of(all, count);
   out.add(",\n \"collectives\":{");
   const char* comma = "";
-  for (int c = 0; c < kCollectives; c++) {
+  for (int c = 0; c < kCollectives; ++c) {
     const Counter& counter = sum.counters.of[c];
     if (calls_of(counter) == 0) continue;
     const Balance balance = balance_of(all, count, c);
@@ -94,7 +94,7 @@ void text_counter(StatsText& out, int collective, const Counter& counter) {
 
 void text_sums(StatsText& out, const RankTotals* all, int count) {
   const RankTotals sum = sum_of(all, count);
-  for (int c = 0; c < kCollectives; c++) {
+  for (int c = 0; c < kCollectives; ++c) {
     if (calls_of(sum.counters.of[c]) == 0) continue;
     text_counter(out, c, sum.counters.of[c]);
     const Balance balance = balance_of(all, count, c);

@@ -31,9 +31,7 @@ shm::WaitPolicy patient(const shm::WaitPolicy& policy) {
 
 }  // namespace
 
-Status DeferredCalls::open(const Settings& settings, transport::Endpoint* endpoint) {
-  const Status status = messages_.open(settings.connections, endpoint);
-  if (status != Status::ok) return status;
+void DeferredCalls::open(const Settings& settings) {
   open_ = true;
   notes_ = settings.notes;
   Guard::Limits limits;
@@ -53,7 +51,6 @@ Status DeferredCalls::open(const Settings& settings, transport::Endpoint* endpoi
     guard_error_ = sys::calls_install(answer, this);
     if (guard_error_ != 0) guard_.close();
   }
-  return Status::ok;
 }
 
 // Data of a call that has not returned wait for this thread, which drives the MPI in that call.
@@ -309,6 +306,10 @@ void DeferredCalls::complete(const void* memory, std::uint64_t bytes, const shm:
 
 void DeferredCalls::complete_all(const shm::WaitPolicy& policy) {
   complete_those(policy, [](const Pending& pending) { return !pending.over(); });
+}
+
+void DeferredCalls::bring_home(const void* memory, std::uint64_t bytes) const {
+  while (guard_.away(reinterpret_cast<std::uintptr_t>(memory), bytes)) sys::nap_through(kNapNs);
 }
 
 void DeferredCalls::forget(std::uint64_t comm, const shm::WaitPolicy& policy) {

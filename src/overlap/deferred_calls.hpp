@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives that return before their data are there: the part that knows no MPI.
 //
-// This class owns the driver of connections for long messages (transport/bulk). The driver's thread
-// also serves the guard of buffers (overlap/guard.hpp). run() makes one call. It returns when the
-// call is complete, or early: then data goes home while the program computes. A thread that touches
-// a page that is away waits for it, and the driver asks the source for it.
+// Their messages go by a driver of connections (transport/bulk), which may serve others, too. The
+// driver's thread also serves the guard of buffers (overlap/guard.hpp). run() makes one call. It
+// returns when the call is complete, or early: then data goes home while the program computes. A
+// thread that touches a page that is away waits for it, and the driver asks the source for it.
 //
 //   program's thread            driver's thread                 peers
 //   guard the buffer
@@ -33,7 +33,6 @@ namespace stretto::overlap {
 class DeferredCalls {
  public:
   struct Settings {
-    transport::bulk::Driver::Settings connections;
     sys::FaultMode most = sys::FaultMode::kernel;
     std::size_t least_bytes = 64 << 10;   // of the pages of a buffer that is guarded
     shm::DeferredNotes* notes = nullptr;  // where others see what is under way; null: nowhere
@@ -45,21 +44,19 @@ class DeferredCalls {
     transport::Lost lost;
   };
 
-  DeferredCalls() = default;
+  explicit DeferredCalls(transport::bulk::Driver& messages) : messages_(messages) {}
   ~DeferredCalls() { close(); }
   DeferredCalls(const DeferredCalls&) = delete;
   DeferredCalls& operator=(const DeferredCalls&) = delete;
 
-  // Listens, for peers that get `endpoint`, and opens the guard. unavailable: nobody can reach this
-  // process. Without a guard all works, but no call returns early: see guard_error().
-  Status open(const Settings& settings, transport::Endpoint* endpoint);
+  // Opens the guard. Without one all works, but no call returns early: see guard_error().
+  void open(const Settings& settings);
   // Why no call returns early, as an errno value; 0: calls do.
   [[nodiscard]] int guard_error() const { return guard_error_; }
   [[nodiscard]] sys::FaultMode mode() const { return guard_.faults().mode; }
   [[nodiscard]] bool catches_calls() const { return guard_error_ == 0 && mode() != sys::FaultMode::kernel; }
-  // Completes all calls, then ends the thread.
+  // Completes all calls, then stops the driver, whose thread serves the guard.
   void close();
-  Status introduce(int peer, const transport::Endpoint& endpoint) { return messages_.introduce(peer, endpoint); }
 
   // When timelines begin. The first time counts.
   void starts(std::uint64_t now_ns) {
@@ -87,6 +84,8 @@ class DeferredCalls {
   // Waits until no byte of the buffers that this memory touches is away. Drives the MPI meanwhile.
   void complete(const void* memory, std::uint64_t bytes, const shm::WaitPolicy& policy);
   void complete_all(const shm::WaitPolicy& policy);
+  // Waits until no byte of this memory is away. Does not drive the MPI.
+  void bring_home(const void* memory, std::uint64_t bytes) const;
   // The communicator is freed. Completes its calls first.
   void forget(std::uint64_t comm, const shm::WaitPolicy& policy);
   // For pthread_atfork: nothing is away when it returns. Does not drive the MPI.
@@ -112,7 +111,7 @@ class DeferredCalls {
   void on_events();
   static sys::CallAnswer answer(void* self, const sys::CaughtCall& call);
 
-  transport::bulk::Driver messages_;
+  transport::bulk::Driver& messages_;
   Guard guard_;
   int guard_error_ = 0;
   bool open_ = false, attended_ = false;

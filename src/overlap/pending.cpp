@@ -9,11 +9,11 @@
 
 namespace stretto::overlap {
 
+using transport::Reason;
 using transport::bulk::Handle;
 using transport::bulk::Listener;
 using transport::bulk::Range;
 using transport::bulk::RangeAside;
-using transport::bulk::Reason;
 
 namespace {
 constexpr std::uint64_t kMostCopyKept = 64 << 20;  // bytes of a copy that stay for the next call

@@ -22,9 +22,9 @@
 
 #include "base/private_heap.hpp"
 #include "overlap/exchange.hpp"
-#include "overlap/waits.hpp"
+#include "overlap/touches.hpp"
 #include "shm/deferred.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 
 namespace stretto::overlap {
 

@@ -23,7 +23,7 @@
 
 #include "base/status.hpp"
 #include "sched/schedule.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 #include "transport/transport.hpp"
 
 namespace stretto::sched {

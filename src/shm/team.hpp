@@ -20,7 +20,7 @@
 #include "shm/members.hpp"
 #include "shm/queues.hpp"
 #include "shm/single_copy.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 
 namespace stretto::shm {
 

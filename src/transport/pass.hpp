@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One message by a transport while nothing else is under way, to measure it.
 #pragma once
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 #include "transport/transport.hpp"
 
 namespace stretto::transport {

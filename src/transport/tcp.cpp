@@ -91,7 +91,7 @@ bool TcpTransport::take(Connection& connection) {
   Head head;
   std::memcpy(&head, first, sizeof head);
   if (head.bytes == kFarewell) {
-    hear_farewell(connection, {head.number});
+    hear_farewell(connection, head.number);
     return false;
   }
   const Posted::Message& message = posted_.first(connection.in);
@@ -195,7 +195,7 @@ void TcpTransport::step() {
 
 // A rank that finds nothing gives the processor away where processors are short, as the host does
 // when it is asked in vain. It drives the host now and then: a wait looks many times before it does
-// so itself (shm/wait.hpp), and looks take longer here.
+// so itself (shm/waiter.hpp), and looks take longer here.
 void TcpTransport::rest() {
   if (!posted_.any_left()) return;
   if (looks_ % kTuning.tcp_looks_per_poke == 0 && policy_.poke != nullptr) policy_.poke(policy_.host);
@@ -207,10 +207,12 @@ void TcpTransport::peer_died(const Lost& lost) {
   fail(Status::peer_lost);
 }
 
-void TcpTransport::hear_farewell(const Connection& connection, const Reason& reason) {
-  switch (reason.why()) {
+void TcpTransport::hear_farewell(const Connection& connection, std::uint32_t word) {
+  Reason reason;
+  (void)reason.read(word);
+  switch (reason.why) {
     case Status::peer_gone:
-    case Status::peer_lost: return peer_died({reason.lost(), connection.rank});
+    case Status::peer_lost: return peer_died({reason.lost, connection.rank});
     case Status::not_moved: return fail(Status::not_moved);
     default: return fail(Status::peer_failed);
   }
@@ -221,7 +223,7 @@ void TcpTransport::abort(Status why, int lost) {
   if (connections_.empty() || has_aborted_) return;
   has_aborted_ = true;
   fail(why);
-  const Head farewell{kFarewell, Reason::of(status_, lost).word};
+  const Head farewell{kFarewell, Reason{status_, lost}.word()};
   const sys::Piece words{&farewell, sizeof farewell};
   for (const Connection& connection : connections_) {
     if (connection.stream < 0) continue;

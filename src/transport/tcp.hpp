@@ -39,7 +39,7 @@
 #include "base/array.hpp"
 #include "base/bootstrap.hpp"
 #include "base/tuning.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 #include "sys/sys.hpp"
 #include "transport/posted.hpp"
 #include "transport/transport.hpp"
@@ -108,19 +108,11 @@ class TcpTransport {
   struct Head {
     std::uint32_t bytes, number;
   };
-  // The last words of a member that gives up, in place of a message: `bytes` is this, `number` says
-  // why.
+  // The last words of a member that gives up, in place of a message: `bytes` is this, `number` is
+  // the reason.
   static constexpr std::uint32_t kFarewell = ~std::uint32_t{0};
   // In place of a length: the message goes by the next transport.
   static constexpr std::uint32_t kByNext = kFarewell - 1;
-  struct Reason {
-    std::uint32_t word;
-    static Reason of(Status why, int lost) {
-      return {static_cast<std::uint32_t>(why) << 24 | (static_cast<std::uint32_t>(lost + 1) & 0xffffff)};
-    }
-    [[nodiscard]] Status why() const { return static_cast<Status>(word >> 24); }
-    [[nodiscard]] int lost() const { return static_cast<int>(word & 0xffffff) - 1; }
-  };
   struct Connection {
     int rank = -1;
     int stream = -1;
@@ -175,7 +167,7 @@ class TcpTransport {
     if (!posted_.pop(queue)) fail(Status::no_memory);
   }
   void peer_died(const Lost& lost);
-  void hear_farewell(const Connection& connection, const Reason& reason);
+  void hear_farewell(const Connection& connection, std::uint32_t word);
   void step_out(Connection& connection);
   void choose_acknowledgement(Connection& connection, std::uint64_t bytes);
   void step_in(Connection& connection);

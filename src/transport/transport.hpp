@@ -21,6 +21,22 @@ struct Lost {
   int rank = -1, witness = -1;
 };
 
+// Why a communicator has failed, as its members tell each other.
+struct Reason {
+  Status why = Status::peer_failed;
+  int lost = -1;  // the rank that has ended; -1: nobody knows which
+  [[nodiscard]] std::uint32_t word() const {
+    return static_cast<std::uint32_t>(why) << 24 | (static_cast<std::uint32_t>(lost + 1) & 0xffffff);
+  }
+  // False: there is no such reason.
+  bool read(std::uint64_t word) {
+    if (word >> 24 == 0 || word >> 24 > static_cast<std::uint64_t>(Status::invalid)) return false;
+    why = static_cast<Status>(word >> 24);
+    lost = static_cast<int>(word & 0xffffff) - 1;
+    return true;
+  }
+};
+
 // Functions that are null do nothing.
 struct Transport {
   void* context = nullptr;

@@ -192,6 +192,14 @@ def comments_say_what_they_mean() -> Faults:
         yield from ((name, line) for line in lines(name) if re.search(r"//.*\bas above\b", line))
 
 
+@check
+def steps_stand_before_their_variable() -> Faults:
+    """`++i` is what it says: `i++` also makes a copy, which a statement does not use."""
+    step = re.compile(r"; \w+(\+\+|--)\)|^\s*(?!return)\S+(\+\+|--);|\) \w+(\+\+|--);")
+    for name in files("src/*.cpp", "src/*.hpp"):
+        yield from ((name, line) for line in lines(name) if step.search(line.partition("//")[0]))
+
+
 # ---- what nothing uses ---------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ def test_the_checks_see_what_they_are_for(tmp_path: Path, monkeypatch: pytest.Mo
         "src/base/two.hpp": "",
         "src/mpi/host/low.cpp": '#include "mpi/calls/high.hpp"\n',
         "src/base/table.cpp": "// clang-format off\n" + "1, " * 50 + "\n// clang-format on\n// " + "x" * 100,
-        "src/base/dead.hpp": "int dead() { return 0; }  // as above\n",
+        "src/base/dead.hpp": "int dead() { return 0; }  // as above\n  i++;\n",
         "big.json": "x" * 400_000,
         "python/stretto/one.py": "from stretto import two\n",
         "python/stretto/two.py": "import stretto.one\n",

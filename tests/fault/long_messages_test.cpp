@@ -46,7 +46,7 @@ TEST(LongMessagesFault, EveryMessageEnds) {
   ASSERT_EQ(exchanged(), 6);
   const int before = open_descriptors();
   for (const char* point : {"random_bytes", "stream_accept", "stream_connect", "stream_connected", "stream_send",
-                            "stream_receive", "stream_receive_pieces", "waits_add", "waits_modify", "waits_for"}) {
+                            "stream_receive", "stream_receive_pieces", "poller_add", "poller_modify", "poller_wait"}) {
     for (const char* nth : {"1", "2", "3", "7"}) {
       // The endpoints are told before anything fails.
       const bool at_opening = std::string(point) == "random_bytes" && nth[0] < '3';
@@ -61,7 +61,7 @@ TEST(LongMessagesFault, EveryMessageEnds) {
 
 // Once, and something else can be tried.
 TEST(LongMessagesFault, OpeningIsTriedAgain) {
-  for (const char* rule : {"stream_accept:1:EMFILE", "waits_add:3:ENOSPC"}) {
+  for (const char* rule : {"stream_accept:1:EMFILE", "poller_add:3:ENOSPC"}) {
     ASSERT_TRUE(sys::fault::arm(rule));
     EXPECT_EQ(exchanged(), 6) << rule;
     sys::fault::disarm();
@@ -69,7 +69,7 @@ TEST(LongMessagesFault, OpeningIsTriedAgain) {
 }
 
 TEST(LongMessagesFault, WhoCannotListenSaysSo) {
-  for (const char* point : {"stream_listen", "random_bytes", "waits_open", "waits_open.waker"}) {
+  for (const char* point : {"stream_listen", "random_bytes", "poller_open", "poller_open.waker"}) {
     sys::fault::disarm();
     const int before = open_descriptors();
     ASSERT_TRUE(sys::fault::arm((std::string(point) + ":1:EMFILE").c_str()));

@@ -10,8 +10,8 @@
 #include "sys/calls.hpp"
 #include "sys/fault.hpp"
 #include "sys/faults.hpp"
+#include "sys/poller.hpp"
 #include "sys/sys.hpp"
-#include "sys/waits.hpp"
 #include "unit/faults_support.hpp"
 
 using namespace stretto::sys;
@@ -231,19 +231,19 @@ TEST_F(OverlapFault, EveryCallOfCatchingInTurn) {
 // ---- waits ----
 
 int wait_for_a_pipe() {
-  Waits waits;
+  Poller poller;
   Ready ready[kMostReady];
   int count = 0, ends[2];
   bool woken = false;
   EXPECT_EQ(pipe(ends), 0);
-  int error = waits_open(&waits);
-  if (error == 0) error = waits_add(waits, ends[1], {}, 1);
-  if (error == 0) error = waits_modify(waits, ends[1], {false, true}, 2);
-  if (error == 0) error = waits_wake(waits);
-  if (error == 0) error = waits_for(waits, kForever, ready, &count, &woken);
+  int error = poller_open(&poller);
+  if (error == 0) error = poller_add(poller, ends[1], {}, 1);
+  if (error == 0) error = poller_modify(poller, ends[1], {false, true}, 2);
+  if (error == 0) error = poller_wake(poller);
+  if (error == 0) error = poller_wait(poller, kForever, ready, &count, &woken);
   if (error == 0) EXPECT_TRUE(woken && count == 1 && ready[0].tag == 2);
-  if (error == 0) error = waits_remove(waits, ends[1]);
-  waits_close(&waits);
+  if (error == 0) error = poller_remove(poller, ends[1]);
+  poller_close(&poller);
   for (const int end : ends) close_descriptor(end);
   return error;
 }

@@ -34,7 +34,7 @@ bulk::Head any_head(std::mt19937_64& random) {
     case bulk::Kind::ack: break;
     case bulk::Kind::fail:
       head.key = {1 + random() % 3, 0, 0};
-      head.offset = bulk::Reason{Status::peer_lost, 3}.word();
+      head.offset = transport::Reason{Status::peer_lost, 3}.word();
       break;
   }
   return head;

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "shm/waiter.hpp"
 #include "transport/bulk/driver.hpp"
 
 namespace stretto::test {
@@ -57,15 +58,22 @@ inline shm::WaitPolicy patient_policy() {
   return policy;
 }
 
-inline Status wait_for(bulk::Driver& driver, bulk::Handle handle) {
+inline Status wait_for(bulk::Handle handle) {
   const shm::WaitPolicy policy = patient_policy();
   shm::Waiter waiter(policy);
-  return driver.wait(handle, waiter);
+  while (!bulk::Driver::done(handle)) (void)waiter.step();
+  return handle->status;
 }
 inline Status wait_and_complete(bulk::Driver& driver, bulk::Handle handle) {
-  const Status status = wait_for(driver, handle);
+  const Status status = wait_for(handle);
   driver.complete(handle);
   return status;
+}
+
+// The message ends, and with it all else of its communicator. Then the memory is the caller's.
+inline void cancel(bulk::Driver& driver, bulk::Handle handle) {
+  driver.abandon(handle->peer, handle->key.comm, {Status::peer_failed, -1});
+  (void)wait_for(handle);
 }
 
 // Rank 0 has a driver. Rank 1 is this object: it calls rank 0, and says and hears what a test says.

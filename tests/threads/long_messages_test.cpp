@@ -83,10 +83,9 @@ void exchange(bulk::Driver& driver, int rank, const std::vector<Drawn>& all, std
     if (other.handle != nullptr) driver.hurry(other.handle, random() % (4 * kMiB), random() % 100'000);
   }
   for (Mine& m : mine) {
-    ASSERT_EQ(wait_for(driver, m.handle), Status::ok);
+    ASSERT_EQ(wait_for(m.handle), Status::ok);
     if (m.drawn->to == rank) {
-      EXPECT_EQ(bulk::Driver::arrived(m.handle).prefix, m.drawn->bytes);
-      EXPECT_TRUE(driver.has_arrived(m.handle, 0, m.drawn->bytes));
+      EXPECT_EQ(m.handle->arrived_bytes, m.drawn->bytes);
       EXPECT_TRUE(m.data == pattern(m.drawn->bytes, m.drawn->key.index)) << m.drawn->bytes << " bytes";
     }
     driver.complete(m.handle);
@@ -278,9 +277,9 @@ TEST(LongMessages, AShorterMessageIsGood) {
         ASSERT_EQ(driver.post_send(1, {1, 1, i}, sent.data(), sent.size(), &handle), Status::ok);
       else
         ASSERT_EQ(driver.post_recv(0, {1, 1, i}, place.data(), place.size(), &handle), Status::ok);
-      EXPECT_EQ(wait_for(driver, handle), Status::ok);
+      EXPECT_EQ(wait_for(handle), Status::ok);
       if (rank == 1) {
-        EXPECT_EQ(bulk::Driver::received(handle), kSent[i]);
+        EXPECT_EQ(handle->total, kSent[i]);
         EXPECT_TRUE(std::equal(sent.begin(), sent.end(), place.begin()));
         EXPECT_EQ(place[kSent[i]], '-');
       }
@@ -303,7 +302,7 @@ TEST(LongMessages, ALongerMessageIsNot) {
         ASSERT_EQ(driver.post_send(1, {1, 1, 0}, data.data(), bytes, &handle), Status::ok);
       else
         ASSERT_EQ(driver.post_recv(0, {1, 1, 0}, data.data(), bytes / 2, &handle), Status::ok);
-      if (rank == 1) EXPECT_EQ(wait_for(driver, handle), Status::truncated);
+      if (rank == 1) EXPECT_EQ(wait_for(handle), Status::truncated);
       EXPECT_EQ(wait_and_complete(driver, other), Status::peer_failed);
       (void)wait_and_complete(driver, handle);
       ASSERT_EQ(driver.post_recv(1 - rank, {1, 2, 0}, data.data(), 1, &late), Status::ok);
@@ -340,9 +339,9 @@ TEST(LongMessages, StopsWithMessagesOpen) {
     }
     for (std::size_t i = 0; i < handles.size(); ++i) {
       if (handles[i]->peer != 2) continue;
-      EXPECT_EQ(wait_for(driver, handles[i]), Status::peer_lost);
-      EXPECT_EQ(bulk::Driver::lost(handles[i]).rank, 2);
-      EXPECT_EQ(bulk::Driver::lost(handles[i]).witness, rank);
+      EXPECT_EQ(wait_for(handles[i]), Status::peer_lost);
+      EXPECT_EQ(handles[i]->lost.rank, 2);
+      EXPECT_EQ(handles[i]->lost.witness, rank);
       driver.complete(handles[i]);
     }
     Handle late = nullptr;
@@ -392,8 +391,8 @@ TEST(LongMessages, APeerDiesInMidMessage) {
     sys::nap_ns(1'000'000);
     peer.close();
     for (const Handle handle : {in, out}) {
-      EXPECT_EQ(wait_for(peer.driver(), handle), Status::peer_lost);
-      EXPECT_EQ(bulk::Driver::lost(handle).rank, 1);
+      EXPECT_EQ(wait_for(handle), Status::peer_lost);
+      EXPECT_EQ(handle->lost.rank, 1);
       peer.driver().complete(handle);
     }
   }
@@ -411,8 +410,8 @@ TEST(LongMessages, NobodyListens) {
   Handle handle = nullptr;
   char word = 0;
   ASSERT_EQ(nobody.driver().post_recv(2, {1, 1, 0}, &word, 1, &handle), Status::ok);
-  EXPECT_EQ(wait_for(nobody.driver(), handle), Status::peer_lost);
-  EXPECT_EQ(bulk::Driver::lost(handle).rank, 2);
+  EXPECT_EQ(wait_for(handle), Status::peer_lost);
+  EXPECT_EQ(handle->lost.rank, 2);
   nobody.driver().complete(handle);
   ASSERT_EQ(nobody.driver().post_recv(7, {1, 1, 0}, &word, 1, &handle), Status::ok);  // a stranger
   EXPECT_EQ(wait_and_complete(nobody.driver(), handle), Status::invalid);
@@ -430,7 +429,7 @@ TEST(LongMessages, ASendIsCancelled) {
   bulk::Head head;
   ASSERT_TRUE(peer.hear(&head));
   EXPECT_EQ(head.kind, bulk::Kind::data);
-  peer.driver().cancel(handle);
+  cancel(peer.driver(), handle);
   std::fill(sent.begin(), sent.end(), '-');
   EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::peer_failed);
   const std::vector<char> expected = pattern(4 * kMiB, 1);
@@ -457,8 +456,8 @@ TEST(LongMessages, AReceiveIsCancelled) {
   std::vector<char> begun(bulk::Head::kBytes + 1000, 'x');
   bulk::Head{bulk::Kind::data, {7, 1, 0}, 0, 65536, kMiB}.write(begun.data());
   ASSERT_TRUE(peer.say(begun.data(), begun.size()));
-  while (bulk::Driver::arrived(handle).bytes < 1000) sys::nap_ns(100'000);
-  peer.driver().cancel(handle);
+  while (handle->arrived_bytes < 1000) sys::nap_ns(100'000);
+  cancel(peer.driver(), handle);
   EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::peer_failed);
   const std::vector<char> then = place;
   do {
@@ -518,9 +517,9 @@ TEST(LongMessages, WhoGivesUpSaysWhy) {
     char word = 0;
     Handle handle = nullptr;
     ASSERT_EQ(driver.post_recv(2, {5, 1, 0}, &word, 1, &handle), Status::ok);
-    EXPECT_EQ(wait_for(driver, handle), Status::peer_lost);
-    EXPECT_EQ(bulk::Driver::lost(handle).rank, 17);
-    EXPECT_EQ(bulk::Driver::lost(handle).witness, 2);
+    EXPECT_EQ(wait_for(handle), Status::peer_lost);
+    EXPECT_EQ(handle->lost.rank, 17);
+    EXPECT_EQ(handle->lost.witness, 2);
     driver.complete(handle);
   });
 }

@@ -11,6 +11,8 @@
 #include "overlap/deferred_calls.hpp"
 #include "threads/drivers.hpp"
 #include "threads/job.hpp"
+#include "transport/bulk/bulk_transport.hpp"
+#include "transport/pass.hpp"
 #include "unit/faults_support.hpp"
 
 namespace stretto::test {
@@ -20,23 +22,13 @@ using overlap::Exchange;
 
 class OverlapJob {
  public:
-  explicit OverlapJob(int ranks) : drivers_(ranks) {
-    std::vector<transport::Endpoint> endpoints(ranks);
-    for (int r = 0; r < ranks; ++r) {
-      overlap::DeferredCalls::Settings settings;
-      settings.connections.rank = r;
-      settings.connections.addresses[0] = {htonl(INADDR_LOOPBACK), ~0u};
-      settings.connections.address_count = 1;
-      settings.most = sys::FaultMode::kernel;
-      settings.least_bytes = 4096;
-      EXPECT_EQ(drivers_[r].open(settings, &endpoints[r]), Status::ok);
-    }
-    for (int r = 0; r < ranks; ++r) {
-      for (int peer = 0; peer < ranks; ++peer) {
-        if (peer != r) EXPECT_EQ(drivers_[r].introduce(peer, endpoints[peer]), Status::ok);
-      }
-    }
+  explicit OverlapJob(int ranks) : messages_(ranks) {
+    overlap::DeferredCalls::Settings settings;
+    settings.most = sys::FaultMode::kernel;
+    settings.least_bytes = 4096;
+    for (int r = 0; r < ranks; ++r) drivers_.emplace_back(messages_.driver(r)).open(settings);
   }
+  bulk::Driver& messages(int rank) { return messages_.driver(rank); }
   [[nodiscard]] bool can_guard() const {
     return drivers_[0].guard_error() == 0 && drivers_[0].mode() == sys::FaultMode::kernel;
   }
@@ -46,6 +38,7 @@ class OverlapJob {
   }
 
  private:
+  DriverJob messages_;
   std::deque<overlap::DeferredCalls> drivers_;
 };
 
@@ -299,6 +292,34 @@ TEST(Overlap, MeasuringHasNoSite) {
       EXPECT_EQ(calls, measures ? 0u : 1u);
     }
     EXPECT_TRUE(all_are(to.at(), kBytes, 3));
+  });
+}
+
+// A program may free a buffer whose data are under way. Then another message may get that memory.
+// The thread that brings the data must not wait for them.
+TEST(Overlap, MemoryOfOtherMessagesComesHomeFirst) {
+  static overlap::DeferredCalls* calls = nullptr;
+  OverlapJob job(2);
+  if (!job.can_guard()) GTEST_SKIP() << "kernel faults need privilege here";
+  job.run([&](int rank, overlap::DeferredCalls& driver) {
+    constexpr std::uint64_t kBytes = 64 << 20, kShort = 1000;
+    constexpr int kRanks[] = {0, 1};
+    if (rank == 0) calls = &driver;
+    const Mapped from(kBytes, 3), to(kBytes, 1);
+    const overlap::MessageOut send{1 - rank, from.at(), kBytes};
+    std::vector<overlap::Block> blocks;
+    const overlap::MessageIn receive = whole(1 - rank, {0, kBytes}, blocks);
+    Exchange exchange = exchange_of({&send, 1}, {&receive, 1}, blocks, to.at(), kBytes);
+    exchange.may_return_early = true;
+    EXPECT_EQ(driver.run(exchange, patient_policy()).status, Status::ok);
+    bulk::BulkTransport other;
+    const auto bring_home = [](const void* memory, std::uint64_t bytes) { calls->bring_home(memory, bytes); };
+    other.start(job.messages(rank), 8, kRanks, 2, rank == 0 ? +bring_home : nullptr);
+    std::vector<char> word(kShort, 9);
+    char* const data = rank == 0 ? to.at() + kBytes - kShort : word.data();
+    EXPECT_TRUE(transport::pass(other.transport(), patient_policy(), 1 - rank, rank == 1, data, kShort));
+    driver.complete_all(patient_policy());
+    if (rank == 0) EXPECT_TRUE(all_are(to.at(), kBytes - kShort, 3) && all_are(data, kShort, 9));
   });
 }
 

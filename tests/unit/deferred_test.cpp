@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "overlap/timeline.hpp"
-#include "overlap/waits.hpp"
+#include "overlap/touches.hpp"
 
 namespace stretto::test {
 namespace {

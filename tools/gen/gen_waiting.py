@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""In which functions the program waits, and which drive what waits elsewhere (src/mpi/waits/waiting.hpp)."""
+"""In which functions the program waits, and which drive what waits elsewhere (src/mpi/waits/program_waits.hpp)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "shm/atomic.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::kv {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/tuning.hpp"
+#include "engine/begins.hpp"
 #include "mpi/calls/routed.hpp"
 #include "mpi/data/operations.hpp"
 
@@ -216,48 +217,21 @@ template <class Serve>
   });
 }
 
-// Where each rank's part of a combined contribution begins.
-class Begins {
- public:
-  explicit Begins(int ranks)
-      : entries_(ranks < kFew ? few_
-                              : static_cast<std::uint64_t*>(
-                                    std::malloc((static_cast<std::size_t>(ranks) + 1) * sizeof(std::uint64_t)))) {
-    if (entries_ == nullptr) std::abort();  // a few bytes a rank, and peers wait for this rank
-  }
-  ~Begins() {
-    if (entries_ != few_) std::free(entries_);
-  }
-  Begins(const Begins&) = delete;
-  Begins& operator=(const Begins&) = delete;
-
-  // `count_of(rank)` is not negative. Returns the sum.
-  template <class CountOf>
-  std::int64_t fill(int ranks, std::size_t unit, CountOf count_of) {
-    std::uint64_t at = 0;
-    for (int r = 0; r < ranks; r++) {
-      entries_[r] = at * unit;
-      at += static_cast<std::uint64_t>(count_of(r));
-    }
-    entries_[ranks] = at * unit;
-    return static_cast<std::int64_t>(at);
-  }
-  [[nodiscard]] const std::uint64_t* get() const { return entries_; }
-
- private:
-  static constexpr int kFew = 64;
-  std::uint64_t few_[kFew + 1];
-  std::uint64_t* entries_;
-};
-
 template <class Route, class CountOf>
 bool serve_reduce_scatter(Route route, Arguments& arguments, const void* send, void* receive, CountOf count_of,
                           Handle type, Handle op, const Combining& combining) {
   Call& call = route.call();
   const State& state = *call.state;
-  Begins begins(state.size);
   const bool by_bytes = combining.by != By::padded && combining.by != By::function && combining.by != By::user;
-  const std::int64_t total = begins.fill(state.size, by_bytes ? combining.element_bytes : 1, count_of);
+  const std::size_t unit = by_bytes ? combining.element_bytes : 1;
+  std::int64_t total = 0;
+  engine::Begins begins;
+  const bool filled = begins.fill(state.size, [&](int rank) {
+    const std::int64_t count = count_of(rank);
+    total += count;
+    return static_cast<std::uint64_t>(count) * unit;
+  });
+  if (!filled) std::abort();  // a few bytes a rank, and peers wait for this rank
   const Part part = in_place_or(send, {nullptr, total, receive, count_of(state.rank), true});
   const Collective as = call.collective();
   return serve_reduction(

@@ -51,7 +51,7 @@ bool agree_on_options(State& state) {
   if (all == nullptr || !allgather_bytes(&state.handle, &mine, all, sizeof mine)) std::abort();
   auto reproducible = static_cast<int>(ReproducibleChoice::off);
   state.nonblocking_choice = NonblockingChoice::on;
-  for (int r = state.size - 1; r >= 0; r--) {
+  for (int r = state.size - 1; r >= 0; --r) {
     if (all[r].reproducible > reproducible) reproducible = all[r].reproducible;
     if (all[r].check > state.check) state.check = all[r].check;
     state.nonblocking_choice = std::min(state.nonblocking_choice, static_cast<NonblockingChoice>(all[r].nonblocking));
@@ -69,7 +69,7 @@ bool agree_on_options(State& state) {
 int first_elsewhere(const int* ranks, int size) {
   if (ranks == nullptr) return -1;
   const auto machine = [&](int r) { return job()->nodes.of(ranks[r]).machine; };
-  for (int r = 1; r < size; r++) {
+  for (int r = 1; r < size; ++r) {
     if (machine(r) != machine(0)) return r;
   }
   return -1;

@@ -12,7 +12,7 @@
 #include "mpi/state/errors.hpp"
 #include "mpi/state/state.hpp"
 #include "mpi/vendor/vendor.hpp"
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -71,7 +71,7 @@ bool process_enter() {
     if (!world().agreed) waiting_begin();  // a program with sessions alone
     g_started = true;
   }
-  g_users++;
+  ++g_users;
   return true;
 }
 

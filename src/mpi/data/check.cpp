@@ -11,7 +11,7 @@ namespace stretto::mpi {
 namespace {
 
 void pack(const Snapshot& snapshot, char* target) {
-  for (int r = 0; r < snapshot.ranks; r++) {
+  for (int r = 0; r < snapshot.ranks; ++r) {
     const Region region = snapshot.blocks.at(r);
     Stream(region).pack(target, region.bytes());
     target += region.bytes();
@@ -19,7 +19,7 @@ void pack(const Snapshot& snapshot, char* target) {
 }
 
 void unpack(const Snapshot& snapshot, const char* source) {
-  for (int r = 0; r < snapshot.ranks; r++) {
+  for (int r = 0; r < snapshot.ranks; ++r) {
     const Region region = snapshot.blocks.at(r);
     Stream(region).unpack(source, region.bytes());
     source += region.bytes();
@@ -30,7 +30,7 @@ void discard(Call& call) {
   Snapshot* const snapshot = call.snapshot;
   call.snapshot = nullptr;
   if (snapshot->layouts == nullptr) layout_release(snapshot->blocks.layout);
-  for (int r = 0; snapshot->layouts != nullptr && r < snapshot->ranks; r++) {
+  for (int r = 0; snapshot->layouts != nullptr && r < snapshot->ranks; ++r) {
     if (snapshot->layouts[r]->size != 0) layout_release(snapshot->layouts[r]);
   }
   std::free(snapshot->layouts);
@@ -42,7 +42,7 @@ void discard(Call& call) {
 
 // Saves the data that the call may change.
 void save(Snapshot& snapshot) {
-  for (int r = 0; r < snapshot.ranks; r++) snapshot.bytes += snapshot.blocks.at(r).bytes();
+  for (int r = 0; r < snapshot.ranks; ++r) snapshot.bytes += snapshot.blocks.at(r).bytes();
   snapshot.before = static_cast<char*>(std::malloc(snapshot.bytes + 1));
   snapshot.ours = static_cast<char*>(std::malloc(snapshot.bytes + 1));
   if (snapshot.before != nullptr && snapshot.ours != nullptr) return pack(snapshot, snapshot.before);
@@ -72,12 +72,12 @@ void compare(const Call& call, const Snapshot& snapshot) {
   };
   if (snapshot.compare == Snapshot::Compare::nothing) return;
   if (snapshot.compare == Snapshot::Compare::numbers) {
-    for (std::uint64_t i = 0; i < numbers_in(snapshot); i++) {
+    for (std::uint64_t i = 0; i < numbers_in(snapshot); ++i) {
       if (numbers_differ(snapshot, i)) differ_at(i * number_bytes(snapshot));
     }
     return;
   }
-  for (std::uint64_t i = 0; i < snapshot.bytes; i++) {
+  for (std::uint64_t i = 0; i < snapshot.bytes; ++i) {
     if (snapshot.ours[i] != snapshot.before[i]) differ_at(i);
   }
 }
@@ -113,7 +113,7 @@ void check_begin(Call& call, const Blocks& blocks, int ranks, const MPI_Datatype
   auto* const memory = std::malloc(sizeof(Snapshot));
   if (memory == nullptr) std::abort();  // the other ranks check these buffers, so this rank must
   call.snapshot = new (memory) Snapshot{blocks, ranks};
-  for (int r = 0; r < ranks; r++) {
+  for (int r = 0; r < ranks; ++r) {
     layouts[r] = blocks.layouts[r];
     if (layouts[r]->size != 0) layouts[r] = layout_acquire(types[r]);
     const Region region = blocks.at(r);

@@ -65,7 +65,7 @@ Precision precision(Type type) {
 // The largest modulus of this rank's numbers. It is infinite if one of them is not finite.
 double largest(Type type, const void* own, std::uint64_t parts) {
   long double most = 0;
-  for (std::uint64_t i = 0; i < parts; i++) {
+  for (std::uint64_t i = 0; i < parts; ++i) {
     const long double value = fabsl(part(type, own, i));
     if (!(value <= LDBL_MAX)) return HUGE_VAL;
     if (value > most) most = value;
@@ -81,7 +81,7 @@ double agreed_largest(const State& state, double mine) {
   double most = HUGE_VAL;
   if (host().Allgather(&mine, sizeof mine, byte, all, sizeof mine, byte, state.handle) == MPI_SUCCESS) {
     most = 0;
-    for (int r = 0; r < state.size; r++) most = all[r] > most ? all[r] : most;
+    for (int r = 0; r < state.size; ++r) most = all[r] > most ? all[r] : most;
   }
   std::free(all);
   return most;

@@ -142,7 +142,7 @@ inline Region Data::region(Arguments& arguments, const State& state, const void*
 inline bool all_empty(Arguments& arguments, const Extents& e) {
   if (e.counts == nullptr) return e.count == 0;
   bool empty = true;
-  for (int r = 0; r < e.ranks; r++) {
+  for (int r = 0; r < e.ranks; ++r) {
     const std::int64_t count =
         e.wide ? static_cast<const std::int64_t*>(e.counts)[r] : static_cast<const int*>(e.counts)[r];
     if (count < 0) arguments.wrong(MPI_ERR_COUNT, "negative count");

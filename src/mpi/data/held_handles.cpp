@@ -70,7 +70,7 @@ void held_add(Handle handle) {
     if (memory == nullptr) std::abort();  // a few words, and peers have decided alike
     *link = new (memory) Held{key_of(handle), 0, Freed::no, nullptr};
   }
-  (*link)->users++;
+  ++(*link)->users;
 }
 
 void held_release(Handle handle) {

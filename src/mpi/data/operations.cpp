@@ -111,7 +111,7 @@ template <class Key, class Value, std::size_t kSlots>
 class Table {
  public:
   void add(Key key, const Value& value) {
-    for (std::size_t i = vendor::predefined_hash(key);; i++) {
+    for (std::size_t i = vendor::predefined_hash(key);; ++i) {
       Slot& slot = slots_[i % kSlots];
       if (slot.used && slot.key != key) continue;
       if (!slot.used) slot = {key, true, value};  // if a type has two names, the first one counts
@@ -119,7 +119,7 @@ class Table {
     }
   }
   [[nodiscard]] const Value* find(Key key) const {
-    for (std::size_t i = vendor::predefined_hash(key);; i++) {
+    for (std::size_t i = vendor::predefined_hash(key);; ++i) {
       const Slot& slot = slots_[i % kSlots];
       if (!slot.used) return nullptr;
       if (slot.key == key) return &slot.value;

@@ -38,7 +38,7 @@ class Trial {
  public:
   void fill(std::size_t bytes) {
     bytes_ = bytes;
-    for (std::size_t i = 0; i < kPairs; i++) {
+    for (std::size_t i = 0; i < kPairs; ++i) {
       put(in_, i, i / kNumbers);
       put(inout_, i, i % kNumbers);
     }

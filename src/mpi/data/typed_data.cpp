@@ -13,7 +13,7 @@ std::int64_t entry(const void* array, bool wide, int block) {
 }  // namespace
 
 TypedData::~TypedData() {
-  for (int r = 0; r < count_ && held_; r++) {
+  for (int r = 0; r < count_ && held_; ++r) {
     const Layout* const layout =
         staged_ != nullptr && staged_[r].packed != nullptr ? staged_[r].origin.layout : layouts_[r];
     if (layout != &kNoBytes) layout_release(layout);
@@ -27,7 +27,7 @@ TypedData::~TypedData() {
 }
 
 void TypedData::let_go() {
-  for (int r = 0; r < count_ && types_ != nullptr; r++) held_release(types_[r]);
+  for (int r = 0; r < count_ && types_ != nullptr; ++r) held_release(types_[r]);
   std::free(types_);
   types_ = nullptr;
 }
@@ -40,7 +40,7 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
     arguments.failed(MPI_ERR_NO_MEM, "no memory");
     return false;
   }
-  for (int r = 0; r < count_; r++) {
+  for (int r = 0; r < count_; ++r) {
     layouts_[r] = &kNoBytes;
     const std::int64_t count = entry(blocks.counts, blocks.wide, r);
     if (count < 0) arguments.wrong(MPI_ERR_COUNT, "negative count");
@@ -67,7 +67,7 @@ bool TypedData::acquire(Arguments& arguments, const Blocks& blocks, const MPI_Da
 bool TypedData::hold_types(const MPI_Datatype* types) {
   types_ = static_cast<Handle*>(std::calloc(static_cast<std::size_t>(count_), sizeof(Handle)));
   if (types_ == nullptr) return false;
-  for (int r = 0; r < count_; r++) {
+  for (int r = 0; r < count_; ++r) {
     if (layouts_[r] == &kNoBytes) continue;
     types_[r] = (Handle)types[r];  // NOLINT: an int or a pointer
     held_add(types_[r]);
@@ -81,7 +81,7 @@ bool TypedData::copy_arrays(Blocks& blocks, const TypedBlocks& given) {
   const auto count = static_cast<std::size_t>(count_);
   arrays_ = static_cast<std::int64_t*>(std::malloc(2 * count * sizeof(std::int64_t)));
   if (arrays_ == nullptr) return false;
-  for (int r = 0; r < count_; r++) {
+  for (int r = 0; r < count_; ++r) {
     arrays_[r] = entry(given.counts.data, given.counts.wide, r);
     arrays_[count_ + r] = entry(given.displs.data, given.displs.wide, r);
   }
@@ -92,7 +92,7 @@ bool TypedData::copy_arrays(Blocks& blocks, const TypedBlocks& given) {
 }
 
 int TypedData::stage_some(Blocks& blocks, const MPI_Datatype* types, const State& state, Staged::Direction direction) {
-  for (int r = 0; r < count_; r++) {
+  for (int r = 0; r < count_; ++r) {
     Region region = blocks.at(r);
     if (region.bytes() == 0 || !must_stage(*layouts_[r], region.base)) [[likely]]
       continue;
@@ -141,7 +141,7 @@ Blocks TypedData::blocks(Arguments& arguments, const State& state, int count, co
     return blocks;
   staged_ = static_cast<Staged*>(std::calloc(static_cast<std::size_t>(count), sizeof(Staged)));
   const bool able = staged_ != nullptr && (arrays_ != nullptr || copy_arrays(blocks, given));
-  for (int r = 0; r < count && able; r++) new (&staged_[r]) Staged;
+  for (int r = 0; r < count && able; ++r) new (&staged_[r]) Staged;
   const int code = able ? stage_some(blocks, handles, state, direction) : MPI_ERR_NO_MEM;
   if (code == MPI_SUCCESS) return blocks;
   arguments.failed(code, "the data could not be packed");
@@ -150,7 +150,7 @@ Blocks TypedData::blocks(Arguments& arguments, const State& state, int count, co
 
 int TypedData::finish() {
   int code = MPI_SUCCESS;
-  for (int r = 0; r < count_ && staged_ != nullptr; r++) {
+  for (int r = 0; r < count_ && staged_ != nullptr; ++r) {
     if (staged_[r].packed == nullptr) continue;
     layouts_[r] = staged_[r].origin.layout;
     const int now = unstage(staged_[r]);

@@ -67,7 +67,7 @@ struct Search {
 int compare_object(dl_phdr_info* info, std::size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
   std::uintptr_t begin = UINTPTR_MAX, end = 0;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr) & header = info->dlpi_phdr[i];
     if (header.p_type != PT_LOAD) continue;
     begin = std::min(begin, info->dlpi_addr + header.p_vaddr);

@@ -39,7 +39,7 @@ struct Spans {
 
 Spans spans_of(const dl_phdr_info& info) {
   Spans spans;
-  for (int i = 0; i < info.dlpi_phnum; i++) {
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
     const ElfW(Phdr) & header = info.dlpi_phdr[i];
     if (header.p_type != PT_LOAD) continue;
     const std::uintptr_t begin = info.dlpi_addr + header.p_vaddr;
@@ -71,14 +71,14 @@ struct Objects {
 };
 
 void read_dynamic(Object& object, const dl_phdr_info& info) {
-  for (int i = 0; i < info.dlpi_phnum; i++) {
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
     if (info.dlpi_phdr[i].p_type == PT_DYNAMIC) {
       object.dynamic = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
     }
   }
   std::uintptr_t strings = 0;
   std::size_t soname = SIZE_MAX;
-  for (const ElfW(Dyn)* entry = object.dynamic; entry != nullptr && entry->d_tag != DT_NULL; entry++) {
+  for (const ElfW(Dyn)* entry = object.dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
     if (entry->d_tag == DT_STRTAB) strings = entry->d_un.d_ptr;
     if (entry->d_tag == DT_SONAME) soname = entry->d_un.d_val;
   }
@@ -109,7 +109,7 @@ int add_object(dl_phdr_info* info, std::size_t, void* data) {
 
 // The first match in load order. Objects loaded at program start come before all others.
 Object* find_needed(const Objects& objects, const char* name) {
-  for (std::size_t i = 0; i < objects.count; i++) {
+  for (std::size_t i = 0; i < objects.count; ++i) {
     const Object& object = objects.at[i];
     if (std::strcmp(object.soname != nullptr ? object.soname : base_name(object.path), name) == 0)
       return &objects.at[i];
@@ -120,7 +120,7 @@ Object* find_needed(const Objects& objects, const char* name) {
 bool follow(const Objects& objects, Object& object) {
   bool more = false;
   object.followed = true;
-  for (const ElfW(Dyn)* entry = object.dynamic; entry != nullptr && entry->d_tag != DT_NULL; entry++) {
+  for (const ElfW(Dyn)* entry = object.dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
     if (entry->d_tag != DT_NEEDED) continue;
     Object* const needed = find_needed(objects, base_name(object.strings + entry->d_un.d_val));
     if (needed == nullptr || needed->lasts) continue;
@@ -132,10 +132,10 @@ bool follow(const Objects& objects, Object& object) {
 // Marks the program (the first object), the MPI library, and all that these need. The MPI library
 // stays loaded because Stretto holds a handle of it.
 void find_lasting(const Objects& objects) {
-  for (std::size_t i = 0; i < objects.count; i++) objects.at[i].lasts = i == 0 || objects.at[i].spans.all.has(g_host);
+  for (std::size_t i = 0; i < objects.count; ++i) objects.at[i].lasts = i == 0 || objects.at[i].spans.all.has(g_host);
   for (bool more = true; more;) {
     more = false;
-    for (std::size_t i = 0; i < objects.count; i++) {
+    for (std::size_t i = 0; i < objects.count; ++i) {
       Object& object = objects.at[i];
       if (object.lasts && !object.followed) more = follow(objects, object) || more;
     }
@@ -145,7 +145,7 @@ void find_lasting(const Objects& objects) {
 void keep_lasting(const Objects& objects) {
   g_table = static_cast<CallerRange*>(std::malloc(objects.count * sizeof(CallerRange)));
   if (g_table == nullptr) return;  // then every call asks the dynamic linker
-  for (std::size_t i = 0; i < objects.count; i++) {
+  for (std::size_t i = 0; i < objects.count; ++i) {
     const Object& object = objects.at[i];
     const Span& code = object.spans.code;
     if (object.lasts && code.end != 0) {

@@ -111,7 +111,7 @@ const Names& names_like_mpi() {
 HostLibrary find_by_file_name() {
   const Names& names = names_like_mpi();
   HostLibrary found;
-  for (int i = 0; i < names.count; i++) {
+  for (int i = 0; i < names.count; ++i) {
     const HostLibrary library = candidate(names.path[i]);
     if (library.handle == nullptr) continue;
     if (library.standard_abi) return library;  // the program calls this one
@@ -134,7 +134,7 @@ void* next_definition(const char* name, const void* caller) {
 
 bool has_other_mpi(const HostLibrary& host) {
   const Names& names = names_like_mpi();
-  for (int i = 0; i < names.count; i++) {
+  for (int i = 0; i < names.count; ++i) {
     const HostLibrary library = candidate(names.path[i]);
     if (library.handle == nullptr) continue;
     dlclose(library.handle);

@@ -128,7 +128,7 @@ const char* find_difference() {
   auto* const info = reinterpret_cast<MPI_Info*>(memory);
   if (g_host.Info_create(info) != MPI_SUCCESS) return ", which makes no info object";
   const auto all_untouched = [&](std::size_t from, std::size_t to) {
-    while (from < to && memory[from] == kUntouched) from++;
+    while (from < to && memory[from] == kUntouched) ++from;
     return from == to;
   };
   const bool wide = !all_untouched(sizeof(MPI_Info), sizeof memory);

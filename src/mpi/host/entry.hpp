@@ -128,8 +128,8 @@ inline void* tool_behind(Entry entry, const void* caller) {
 // Marks calls of Stretto into the host.
 class Inside {
  public:
-  Inside() { t_thread.depth++; }
-  ~Inside() { t_thread.depth--; }
+  Inside() { ++t_thread.depth; }
+  ~Inside() { --t_thread.depth; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 };

@@ -39,13 +39,13 @@ constexpr const char* kHarmless[] = {
     "reduce_scatter_", "scan_init", "scatter_init", "scatterv_init"};
 
 bool begins_with(const char* name, const char* start) {
-  while (*start != 0 && lower(*name) == *start) name++, start++;
+  while (*start != 0 && lower(*name) == *start) ++name, ++start;
   return *start == 0;
 }
 
 // MPIX_Continue, PMPIX_Continue and mpix_continue_ alike.
 bool forbids(const char* symbol) {
-  if (lower(*symbol) == 'p') symbol++;
+  if (lower(*symbol) == 'p') ++symbol;
   if (!begins_with(symbol, "mpix_")) return false;
   for (const char* harmless : kHarmless) {
     if (begins_with(symbol + 5, harmless)) return false;
@@ -64,7 +64,7 @@ struct Dynamic {
 
   Dynamic(const ElfW(Dyn) * entry, ElfW(Addr) base) {
     const auto at = [&](const ElfW(Dyn) & d) { return d.d_un.d_ptr < base ? base + d.d_un.d_ptr : d.d_un.d_ptr; };
-    for (; entry->d_tag != DT_NULL; entry++) {
+    for (; entry->d_tag != DT_NULL; ++entry) {
       switch (entry->d_tag) {
         case DT_SYMTAB: symbols = reinterpret_cast<const ElfW(Sym)*>(at(*entry)); break;
         case DT_STRTAB: strings = reinterpret_cast<const char*>(at(*entry)); break;
@@ -79,7 +79,7 @@ struct Dynamic {
 
   [[nodiscard]] const char* forbidden_in(const Table& table) const {
     if (table.first == nullptr || symbols == nullptr || strings == nullptr) return nullptr;
-    for (std::size_t i = 0; i < table.bytes / sizeof(ElfW(Rela)); i++) {
+    for (std::size_t i = 0; i < table.bytes / sizeof(ElfW(Rela)); ++i) {
       const ElfW(Sym) & symbol = symbols[ELF64_R_SYM(table.first[i].r_info)];
       const bool imported = symbol.st_name != 0 && symbol.st_shndx == SHN_UNDEF;
       if (imported && forbids(strings + symbol.st_name)) return strings + symbol.st_name;
@@ -98,7 +98,7 @@ struct Search {
 };
 
 const char* forbidden_in(const dl_phdr_info& object) {
-  for (int i = 0; i < object.dlpi_phnum; i++) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
     const auto& header = object.dlpi_phdr[i];
     if (header.p_type != PT_DYNAMIC) continue;
     const auto* const section = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + header.p_vaddr);

@@ -40,7 +40,7 @@ void options_abort(MPI_Comm comm, bool speak) {
 
 std::uint32_t world_version() {
   std::uint32_t hash = 2166136261u;  // FNV-1a
-  for (const char* c = STRETTO_VERSION; *c != 0; c++) hash = (hash ^ static_cast<unsigned char>(*c)) * 16777619u;
+  for (const char* c = STRETTO_VERSION; *c != 0; ++c) hash = (hash ^ static_cast<unsigned char>(*c)) * 16777619u;
   return hash & 0x7fffffffu;
 }
 

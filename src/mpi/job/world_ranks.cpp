@@ -13,7 +13,7 @@ bool has_foreign(MPI_Comm comm, int size) {
   Array<int> own, ranks;
   const auto count = static_cast<std::size_t>(size);
   if (!own.resize(count, 0) || !ranks.resize(count, MPI_UNDEFINED)) std::abort();  // as in world_ranks
-  for (int r = 0; r < size; r++) own[static_cast<std::size_t>(r)] = r;
+  for (int r = 0; r < size; ++r) own[static_cast<std::size_t>(r)] = r;
   MPI_Group ours, all;
   if (host().Comm_group(comm, &ours) != MPI_SUCCESS) return true;
   host().Comm_group(host().constants.comm_world, &all);
@@ -29,7 +29,7 @@ int* world_ranks(MPI_Comm comm, int size) {
   auto* const ranks = static_cast<int*>(std::malloc(static_cast<std::size_t>(size) * sizeof(int)));
   if (ranks == nullptr) std::abort();  // a few bytes a rank, and the other ranks wait for this rank's word
   if (comm == host().constants.comm_world) {
-    for (int r = 0; r < size; r++) ranks[r] = r;
+    for (int r = 0; r < size; ++r) ranks[r] = r;
     return ranks;
   }
   const int mine = world().rank;

@@ -15,6 +15,7 @@
 #include "base/tuning.hpp"
 #include "engine/scheduler.hpp"
 #include "mpi/host/windows.hpp"
+#include "mpi/job/connections.hpp"
 #include "mpi/job/job.hpp"
 #include "mpi/job/kept_times.hpp"
 #include "mpi/job/process.hpp"
@@ -27,14 +28,11 @@
 namespace stretto::mpi {
 namespace {
 
-// ---- The process's driver ----
+// ---- The process's calls ----
 
 alignas(overlap::DeferredCalls) constinit unsigned char g_memory[sizeof(overlap::DeferredCalls)] = {};
 constinit std::atomic<overlap::DeferredCalls*> g_driver = nullptr;
-constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-constinit bool g_tried = false;  // under the lock
-constinit transport::Endpoint g_endpoint = {};
-constinit std::uint32_t g_communicators = 0;
+constinit pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // while it opens
 // What the process knows of its connections beside the MPI's.
 enum class Speed : std::uint8_t { unknown, fine, slow };
 constinit std::atomic<Speed> g_speed = Speed::unknown;
@@ -46,12 +44,10 @@ void before_fork() {
 }
 void in_child() { g_driver.store(nullptr, std::memory_order_relaxed); }  // its thread is not there
 
-overlap::DeferredCalls::Settings settings_here(int rank) {
+overlap::DeferredCalls::Settings settings_here() {
   shm::DeferredNotes* const notes = engine::process_deferred(process(), job()->hosts);
   process_count_in_segment();
   overlap::DeferredCalls::Settings settings;
-  settings.connections.rank = rank;
-  settings.connections.address_count = sys::host_addresses(settings.connections.addresses);
   constexpr sys::FaultMode kModes[] = {sys::FaultMode::kernel, sys::FaultMode::user, sys::FaultMode::signal};
   settings.most = kModes[static_cast<int>(options().overlap_guard())];
   settings.least_bytes = std::min<std::uint64_t>(job()->overlap_bytes, kTuning.overlap_least_guarded);
@@ -59,16 +55,12 @@ overlap::DeferredCalls::Settings settings_here(int rank) {
   return settings;
 }
 
-// Opens the driver once. With the lock held.
-void open_driver(int rank) {
-  if (g_tried) return;
-  g_tried = true;
-  auto* const made = new (g_memory) overlap::DeferredCalls;
-  if (made->open(settings_here(rank), &g_endpoint) != Status::ok) {
-    g_endpoint = {};
-    made->~DeferredCalls();
-    return;
-  }
+// Once, where this process can be reached.
+void open_driver() {
+  const Locked locked(g_lock);
+  if (driver() != nullptr || connections() == nullptr) return;
+  auto* const made = new (g_memory) overlap::DeferredCalls(*connections());
+  made->open(settings_here());
   pthread_atfork(before_fork, nullptr, in_child);
   g_driver.store(made, std::memory_order_release);
 }
@@ -102,9 +94,7 @@ const char* why_no_guard(int error) {
 
 // ---- What the members agree on ----
 
-struct Word {
-  transport::Endpoint endpoint;
-  std::uint64_t id;
+struct Word : ConnectionWord {
   bool guards;
   Speed speed;
 };
@@ -307,17 +297,10 @@ int Overlap::first_elsewhere() const {
 }
 
 bool Overlap::open() {
-  const std::int32_t me = job_ranks_[state_->rank];
-  Word mine{};
-  {
-    const Locked locked(g_lock);
-    open_driver(me);
-    mine.endpoint = g_endpoint;
-    mine.id = static_cast<std::uint64_t>(me) << 32 | ++g_communicators;
-  }
+  Word mine{connection_word(), false, g_speed.load(std::memory_order_relaxed)};
+  open_driver();
   overlap::DeferredCalls* const own = driver();
   const int other = first_elsewhere();
-  mine.speed = g_speed.load(std::memory_order_relaxed);
   if (state_->rank == 0 && mine.speed == Speed::unknown && job()->overlap_measures && other < state_->size) {
     KeptTimes times;
     if (kept_times_read(kLongMessages, job_ranks_[0], job_ranks_[other], &times))
@@ -327,17 +310,14 @@ bool Overlap::open() {
   const Array<Word> all = of_all(members_of(*state_), mine);
   if (own != nullptr) own->starts(sys::now_ns());
   id_ = all[0].id;
-  const bool able = std::all_of(all.begin(), all.end(), [](const Word& word) { return word.endpoint.able; });
   const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });
   if (own != nullptr && !mine.guards && options().explain())
-    log_explain("overlap: no call returns early on rank %d: %s", me, why_no_guard(own->guard_error()));
-  if (!able) return decline("members cannot connect");
+    log_explain("overlap: no call returns early on rank %d: %s", job_ranks_[state_->rank],
+                why_no_guard(own->guard_error()));
+  if (!all_can_connect(all)) return decline("members cannot connect");
   if (!useful) return decline("no rank can guard its memory", why_no_guard(own->guard_error()));
   if (!mine.guards) demand_refused(Option::overlap, 0, why_no_guard(own->guard_error()));
-  bool met = true;
-  for (int r = 0; r < state_->size && met; ++r)
-    met = r == state_->rank || own->introduce(job_ranks_[r], all[static_cast<std::size_t>(r)].endpoint) == Status::ok;
-  const bool met_all = everybody(members_of(*state_), met);
+  const bool met_all = everybody(members_of(*state_), connections_introduce(all, job_ranks_));
   Speed speed = all[0].speed;  // rank 0's, which may have a file that says it
   if (met_all && job()->overlap_measures && speed == Speed::unknown)
     speed = is_fast_enough(other) ? Speed::fine : Speed::slow;
@@ -374,6 +354,10 @@ void overlap_complete(const void* memory, std::uint64_t bytes) {
   if (all == nullptr || !all->any_away()) return;
   const Inside inside;
   all->complete(memory, bytes, engine::schedule_policy(process()));
+}
+
+void overlap_bring_home(const void* memory, std::uint64_t bytes) {
+  if (const overlap::DeferredCalls* const all = driver()) all->bring_home(memory, bytes);
 }
 
 void overlap_complete_all() {

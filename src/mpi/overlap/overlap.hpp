@@ -6,8 +6,8 @@
 // guard memory. From then on, which way a call goes follows from what all ranks know: the
 // collective, and its length where all know it. Whether a rank returns early is its own decision.
 //
-// A process has one driver (overlap/deferred_calls.hpp). It opens with the first communicator that
-// asks.
+// A process has one object of such calls (overlap/deferred_calls.hpp), on its connections. It opens
+// with the first communicator that asks.
 //
 //   Alltoall, Gather, Scatter (and v)  each block goes straight from its source to its target
 //   Bcast                              a chain of ranks, node after node, in segments
@@ -21,6 +21,7 @@
 #include "mpi/state/state.hpp"
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
+#include "shm/waiter.hpp"
 
 namespace stretto::overlap {
 enum class Refusal : std::uint8_t;  // guard.hpp
@@ -98,10 +99,14 @@ bool overlap_any_away();
 void overlap_complete(const void* memory, std::uint64_t bytes);
 void overlap_complete_all();
 
+// The same for memory that the thread of the connections is to use. It brings such data itself, so
+// it must not wait for them. Does not drive the host.
+void overlap_bring_home(const void* memory, std::uint64_t bytes);
+
 // What has become of the calls that went this way, by site. For statistics.
 void overlap_each_site(void (*each)(void* context, const overlap::Sites::Site& site), void* context);
 
-// Completes all calls and ends the thread. The host still runs.
+// Completes all calls and ends the thread of the connections. The host still runs.
 void overlap_stop();
 
 }  // namespace stretto::mpi

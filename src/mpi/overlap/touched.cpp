@@ -66,7 +66,7 @@ void Touched::each(const void* buffer, std::int64_t count, Handle type) const {
 void Touched::sum(const void* buffer, CountArray counts, Handle type) const {
   if (!waits_ || counts.data == nullptr) return;
   std::int64_t all = 0;
-  for (int r = 0; r < ranks_; r++) {
+  for (int r = 0; r < ranks_; ++r) {
     if (__builtin_add_overflow(all, std::max<std::int64_t>(entry(counts, r), 0), &all)) return everything();
   }
   elements(buffer, all, type);
@@ -75,7 +75,7 @@ void Touched::sum(const void* buffer, CountArray counts, Handle type) const {
 void Touched::blocks(const void* buffer, CountArray counts, CountArray displacements, Handle type) const {
   if (!waits_ || buffer == MPI_IN_PLACE || counts.data == nullptr || displacements.data == nullptr) return;
   std::int64_t first = INT64_MAX, last = INT64_MIN;
-  for (int r = 0; r < ranks_; r++) {
+  for (int r = 0; r < ranks_; ++r) {
     const std::int64_t count = entry(counts, r), begin = entry(displacements, r);
     std::int64_t end = 0;
     if (count <= 0) continue;

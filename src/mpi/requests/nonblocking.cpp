@@ -91,7 +91,7 @@ bool open_on_node(Nonblocking& made, State& state, engine::Process& process) {
   engine::Comm* const team = engine::comm_create(process, bootstrap, 0, why);
   if (team == nullptr) return refused(state, why.reason);
   Array<int> everybody;
-  for (int r = 0; r < state.size; r++) everybody.push(r);
+  for (int r = 0; r < state.size; ++r) everybody.push(r);
   if (everybody.failed()) std::abort();  // a few kilobytes, and members cannot agree without them
   made.scheduler.join(team, everybody.data());
   made.served = engine::comm_collectives(*state.engine);
@@ -100,7 +100,7 @@ bool open_on_node(Nonblocking& made, State& state, engine::Process& process) {
 
 // Members on one node share memory if they can. All others have connections.
 bool open_between_nodes(Nonblocking& made, State& state, const int* job_ranks, int nodes, engine::Process& process) {
-  for (int r = 0; r < state.size; r++) made.job_ranks.push(job_ranks[r]);
+  for (int r = 0; r < state.size; ++r) made.job_ranks.push(job_ranks[r]);
   const int* const ranks = made.job_ranks.data();
   NearMembers near;
   topo::Placement placement;
@@ -163,7 +163,7 @@ bool a_program_forbids(const State& state) {
   // The other members wait for this rank's word.
   if (all == nullptr || !allgather_bytes(const_cast<MPI_Comm*>(&state.handle), &mine, all, sizeof mine)) std::abort();
   int rank = 0;
-  while (rank < state.size && all[rank].name[0] == 0) rank++;
+  while (rank < state.size && all[rank].name[0] == 0) ++rank;
   const bool forbids = rank < state.size;
   if (forbids) {
     char how[160];

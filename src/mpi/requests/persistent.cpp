@@ -164,10 +164,10 @@ bool startall_served(int* code, int count, void* array) {
   if (array == nullptr || g_count.load(std::memory_order_relaxed) == 0) return false;
   auto* const requests = static_cast<MPI_Request*>(array);
   bool some = false;
-  for (int i = 0; i < count && !some; i++) some = find(requests[i]) != nullptr;
+  for (int i = 0; i < count && !some; ++i) some = find(requests[i]) != nullptr;
   if (!some) return false;
   *code = MPI_SUCCESS;
-  for (int i = 0; i < count && *code == MPI_SUCCESS; i++) {
+  for (int i = 0; i < count && *code == MPI_SUCCESS; ++i) {
     if (!start_served(code, &requests[i])) *code = host().Start(&requests[i]);
   }
   return true;

@@ -95,7 +95,7 @@ Extents Posted::copy(Arguments& arguments, const Extents& extents) {
   const auto number = [&](const void* array, std::size_t r) {
     return extents.wide ? static_cast<const std::int64_t*>(array)[r] : static_cast<const int*>(array)[r];
   };
-  for (std::size_t r = 0; r < ranks; r++) {
+  for (std::size_t r = 0; r < ranks; ++r) {
     place[r] = number(extents.counts, r);
     place[ranks + r] = number(extents.displs, r);
   }

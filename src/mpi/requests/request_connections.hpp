@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between nodes of calls with requests (nonblocking.hpp): by connections of this process,
-// which a thread serves (transport/bulk/driver.hpp).
+// Messages between nodes of calls with requests (nonblocking.hpp): by the process's connections
+// (job/connections.hpp).
 //
 // The MPI's own messages would not do. MPI promises that a call goes on while the program is in any
 // other call of MPI, such as MPI_Comm_dup, in which nobody may drive the MPI for Stretto.
-//
-// All communicators share the connections. They open at the first message of each pair.
 #pragma once
 #include "mpi/job/near_members.hpp"
 #include "mpi/state/state.hpp"
@@ -35,8 +33,5 @@ class RequestConnections {
 
 // Says once for a communicator what serves its calls with requests, if an option asks for it.
 void report_requests(const State& state, const char* how);
-
-// At MPI_Finalize: ends the thread, and closes all connections.
-void request_connections_stop();
 
 }  // namespace stretto::mpi

@@ -39,7 +39,7 @@ bool advance(RequestQueue& on) {
     call->next = nullptr;
     (g_ended == nullptr ? g_ended : g_last_ended->next) = call;
     g_last_ended = call;
-    g_running--;
+    --g_running;
   }
   return moved;
 }
@@ -128,10 +128,10 @@ void requests_post(RequestQueue& queue, engine::Prepared& call, RequestCompletio
     const Locked locked(g_lock);
     g_complete = complete;
     g_own_requests.fetch_add(1, std::memory_order_relaxed);
-    g_running++;
-    queue.users++;
+    ++g_running;
+    ++queue.users;
     queue.queue.post(call);
-    g_drives++;
+    ++g_drives;
     (void)advance(queue);
     if (g_running != 0) start_thread();
   }
@@ -140,7 +140,7 @@ void requests_post(RequestQueue& queue, engine::Prepared& call, RequestCompletio
 
 void drive_outstanding_requests() {
   if (pthread_mutex_trylock(&g_lock) != 0) return;
-  g_drives++;
+  ++g_drives;
   (void)advance_all();
   const bool ended = g_ended != nullptr;
   pthread_mutex_unlock(&g_lock);

@@ -25,7 +25,7 @@ bool has_places(Array<int>& list, int count) { return list.resize(static_cast<st
 bool read_grid(MPI_Comm comm, Lists& lists) {
   int dimensions = 0;
   bool good = host().Cartdim_get(comm, &dimensions) == MPI_SUCCESS;
-  for (int d = 0; d < dimensions && good; d++) {
+  for (int d = 0; d < dimensions && good; ++d) {
     int below = MPI_PROC_NULL, above = MPI_PROC_NULL;
     good = host().Cart_shift(comm, d, 1, &below, &above) == MPI_SUCCESS;
     lists.both(below);

@@ -9,7 +9,7 @@ namespace stretto::mpi {
 
 inline void count_call(const Call& call, Path path, std::uint64_t bytes) {
   Counter& counter = call.state->counters.of[static_cast<int>(call.collective())];
-  counter.calls[static_cast<int>(path)]++;
+  ++counter.calls[static_cast<int>(path)];
   counter.bytes += bytes;
   std::uint64_t ns = 0;
   if (g_timed) [[unlikely]]

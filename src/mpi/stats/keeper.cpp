@@ -118,7 +118,7 @@ void start(const Place* places) {
   words.add("%s", options().stats() == StatsFormat::json ? "json" : "text");
   words.add("%s", keeper_path());
   words.add("%x", static_cast<unsigned>(world().job));
-  for (int r = 0; r < world().size; r++) {
+  for (int r = 0; r < world().size; ++r) {
     const Place& its = places[r];
     if (its.host == mine.host && its.pids == mine.pids && its.descriptor >= 0)
       words.add("%d:%d:%llu", its.pid, its.descriptor, static_cast<unsigned long long>(its.started));
@@ -151,7 +151,7 @@ void keeper_begin() {
   if (!places.resize(static_cast<std::size_t>(world().size), Place{})) std::abort();  // the other ranks wait already
   host().Allgather(&mine, sizeof mine, c.byte, places.data(), sizeof mine, c.byte, c.comm_world);
   int first = 0;
-  while (places[first].host != mine.host || places[first].pids != mine.pids) first++;
+  while (places[first].host != mine.host || places[first].pids != mine.pids) ++first;
   if (first == world().rank) start(places.data());
   // From here on, every rank's page is read whatever happens to it.
   host().Barrier(c.comm_world);

@@ -66,7 +66,7 @@ std::uint64_t bytes_of(const CallSize& size, const State& state) {
   if (size.kind != CallSize::Counts::none) {
     if (size.counts == nullptr) return 0;
     if (size.kind == CallSize::Counts::own) elements = entry(state.rank);
-    for (int r = 0; r < state.size && size.kind != CallSize::Counts::own; r++) {
+    for (int r = 0; r < state.size && size.kind != CallSize::Counts::own; ++r) {
       elements += entry(r);
       if (size.types != nullptr && entry(r) != 0)
         bytes += entry(r) * type_bytes(static_cast<const MPI_Datatype*>(size.types)[r]);
@@ -87,7 +87,7 @@ std::uint64_t members_of(const State& state) {
   const Inside inside;
   const int count = state.size < kLookedUp ? state.size : kLookedUp;
   int ranks[kLookedUp], found[kLookedUp];
-  for (int i = 0; i < count; i++) ranks[i] = static_cast<int>(std::int64_t{i} * state.size / count);
+  for (int i = 0; i < count; ++i) ranks[i] = static_cast<int>(std::int64_t{i} * state.size / count);
   MPI_Group mine, all;
   std::uint64_t hash = 0xcbf29ce484222325ULL ^ static_cast<unsigned>(state.size);  // FNV-1a
   bool known = false;
@@ -98,7 +98,7 @@ std::uint64_t members_of(const State& state) {
     }
     host().Group_free(&mine);
   }
-  for (int i = 0; i < count && known; i++) {
+  for (int i = 0; i < count && known; ++i) {
     known = found[i] != MPI_UNDEFINED;
     hash = (hash ^ static_cast<unsigned>(found[i])) * 0x100000001b3ULL;
   }
@@ -215,7 +215,7 @@ Gathered gather_bytes(const void* mine, std::size_t bytes) {
   if (lengths == nullptr) std::abort();  // a few bytes a rank, and the other ranks wait already
   host().Gather(&length, 1, c.int_, lengths, 1, c.int_, 0, c.comm_world);
   std::size_t total = 0;
-  for (int r = 0; root && r < size; r++) {
+  for (int r = 0; root && r < size; ++r) {
     lengths[size + r] = static_cast<int>(total);
     total += static_cast<std::size_t>(lengths[r]);
   }
@@ -251,7 +251,7 @@ Waits* profile_compare() {
     all = static_cast<observe::RankWaits*>(std::calloc(static_cast<std::size_t>(size), sizeof *all));
     if (all == nullptr) std::abort();
     observe::Arrivals arrivals(size);
-    for (int r = 0; r < size; r++) {
+    for (int r = 0; r < size; ++r) {
       const char* const its = gathered.all + gathered.lengths[size + r];
       observe::KeptHead of;
       std::memcpy(&of, its, sizeof of);

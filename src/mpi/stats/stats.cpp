@@ -81,7 +81,7 @@ void json_gathered(const RankTotals& totals, const RankTotals* all, const Waits&
     json_head(out, size);
     observe::json_collectives(out, all, size);
     out.add(",\n \"per_rank\":[\n ");
-    for (int r = 0; r < size; r++) {
+    for (int r = 0; r < size; ++r) {
       out.add_all(gathered.all + gathered.lengths[size + r], static_cast<std::size_t>(gathered.lengths[r]));
       out.add("%s\n ", r + 1 < size ? "," : "");
     }
@@ -95,7 +95,7 @@ void json_gathered(const RankTotals& totals, const RankTotals* all, const Waits&
 // ---- Text ----
 
 void text_counters(StatsText& out, const Counters& counters, const State* state) {
-  for (int c = 0; c < kCollectives; c++) {
+  for (int c = 0; c < kCollectives; ++c) {
     if (observe::calls_of(counters.of[c]) == 0) continue;
     observe::text_counter(out, c, counters.of[c]);
     const char* const reason = state != nullptr ? decline_reason(*state, static_cast<Collective>(c)) : nullptr;
@@ -215,7 +215,7 @@ void stats_fold(const State& state) {
     s->next = g_freed;
     g_freed = s;
   }
-  s->communicators++;
+  ++s->communicators;
   if (s->refused.rank < 0) s->refused = refused_on(state);
   observe::add(s->counters, state.counters);
 }

@@ -14,7 +14,7 @@ HostRequests::HostRequests(int count, void* requests) : count_(count), program_(
     if (now_ == nullptr) return;
     given_ = now_ + count;
   }
-  for (int i = 0; i < count; i++) given_[i] = now_[i] = persistent_current(program_[i]);
+  for (int i = 0; i < count; ++i) given_[i] = now_[i] = persistent_current(program_[i]);
   late_errors_forget();
 }
 
@@ -24,7 +24,7 @@ HostRequests::~HostRequests() {
 
 // A persistent request keeps the program's handle and becomes inactive.
 void HostRequests::give_back() {
-  for (int i = 0; i < count_; i++) {
+  for (int i = 0; i < count_; ++i) {
     if (now_[i] == given_[i]) continue;
     if (!persistent_ended(program_[i], given_[i])) program_[i] = now_[i];
   }
@@ -45,12 +45,12 @@ int HostRequests::several_ended(int code, int done, const int* indices, MPI_Stat
   give_back();
   const auto index_of = [&](int i) { return indices != nullptr ? indices[i] : i; };
   const LateError* first = nullptr;
-  for (int i = done - 1; i >= 0; i--) {
+  for (int i = done - 1; i >= 0; --i) {
     if (const LateError* const error = error_of(index_of(i))) first = error;
   }
   if (first == nullptr) return code;
   if (statuses != MPI_STATUSES_IGNORE) {
-    for (int i = 0; i < done; i++) {
+    for (int i = 0; i < done; ++i) {
       if (code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;
       if (const LateError* const error = error_of(index_of(i))) statuses[i].MPI_ERROR = error->code;
     }

@@ -12,7 +12,7 @@
 #include "mpi/requests/persistent.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waits/handle_facts.hpp"
-#include "mpi/waits/waiting_loop.hpp"
+#include "mpi/waits/wait_loop.hpp"
 #include "shm/segment.hpp"
 
 namespace stretto::mpi {

@@ -5,7 +5,7 @@
 #include "mpi/requests/persistent.hpp"
 #include "mpi/requests/progress.hpp"
 #include "mpi/waits/host_requests.hpp"
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -67,7 +67,7 @@ int request_get_status_all_stand_in(int count, const void* array, int* flag, voi
   const auto* const requests = known(Entry::request_get_status_all, array);
   int code = MPI_SUCCESS;
   *flag = 1;
-  for (int i = 0; i < count && *flag != 0 && code == MPI_SUCCESS; i++) {
+  for (int i = 0; i < count && *flag != 0 && code == MPI_SUCCESS; ++i) {
     MPI_Status* const status = nth(statuses, i);
     if (requests[i] == host().constants.request_null) set_empty(status);
     *flag = look(requests[i], status, &code) != Standing::pending;
@@ -80,7 +80,7 @@ int request_get_status_any_stand_in(int count, const void* array, int* index, in
   int code = MPI_SUCCESS;
   *flag = 1;
   *index = MPI_UNDEFINED;
-  for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
+  for (int i = 0; i < count && code == MPI_SUCCESS; ++i) {
     switch (look(requests[i], static_cast<MPI_Status*>(status), &code)) {
       case Standing::inactive: break;
       case Standing::pending: *flag = 0; break;
@@ -98,7 +98,7 @@ int request_get_status_some_stand_in(int count, const void* array, int* done, in
   const auto* const requests = known(Entry::request_get_status_some, array);
   int code = MPI_SUCCESS, found = 0;
   bool active = false;
-  for (int i = 0; i < count && code == MPI_SUCCESS; i++) {
+  for (int i = 0; i < count && code == MPI_SUCCESS; ++i) {
     const Standing standing = look(requests[i], nth(statuses, found), &code);
     active = active || standing != Standing::inactive;
     if (standing == Standing::complete) indices[found++] = i;

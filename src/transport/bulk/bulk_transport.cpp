@@ -9,12 +9,14 @@ Transport BulkTransport::transport() {
              std::uint32_t ticket) {
             BulkTransport& t = *static_cast<BulkTransport*>(self);
             Handle handle = nullptr;
+            t.make_ready(data, bytes);
             return t.posted(t.driver_->post_send(t.ranks_[peer], {t.comm_, t.call_, message_index}, data, bytes,
                                                  &handle, t.listener(ticket)));
           },
           [](void* self, int peer, std::uint32_t message_index, char* data, std::uint64_t bytes, std::uint32_t ticket) {
             BulkTransport& t = *static_cast<BulkTransport*>(self);
             Handle handle = nullptr;
+            t.make_ready(data, bytes);
             return t.posted(t.driver_->post_recv(t.ranks_[peer], {t.comm_, t.call_, message_index}, data, bytes,
                                                  &handle, t.listener(ticket)));
           },

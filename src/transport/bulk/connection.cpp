@@ -20,14 +20,14 @@ Connection::~Connection() {
   PrivateHeap::release(out_.copy, out_.payload_bytes);
 }
 
-void Connection::opened(int stream, const sys::Waits& waits) {
+void Connection::opened(int stream, const sys::Poller& poller) {
   stream_ = stream;
   file_ = sys::file_id(stream);
   stage_ = Stage::open;
   readable_ = writable_ = true;
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
   const auto tag = static_cast<std::uint64_t>(peer_);
-  if (sys::waits_set(waits, stream, {true, false}, tag) != 0) lose();  // the handshake may have watched it
+  if (sys::poller_set(poller, stream, {true, false}, tag) != 0) lose();  // the handshake may have watched it
 }
 
 void Connection::fail(Status status, const Lost& lost) {
@@ -51,14 +51,14 @@ void Connection::fail(Status status, const Lost& lost) {
   stream_ = -1;
 }
 
-bool Connection::step(const sys::Waits& waits) {
+bool Connection::step(const sys::Poller& poller) {
   bool more = step_in();
   if (is_open()) more = step_out() || more;
   if (!is_open()) return false;
   const bool wants_room = !writable_ && out_.head_bytes != 0;
   if (wants_room != watched_for_room_) {
     watched_for_room_ = wants_room;
-    if (sys::waits_modify(waits, stream_, {true, wants_room}, static_cast<std::uint64_t>(peer_)) != 0) lose();
+    if (sys::poller_modify(poller, stream_, {true, wants_room}, static_cast<std::uint64_t>(peer_)) != 0) lose();
   }
   return more;
 }
@@ -168,15 +168,10 @@ void Connection::deliver(Slot& slot, Message* message) {
     char* const place = message->place(at, &together);
     std::memcpy(place, slot.data + at, together);
   }
-  {
-    const Locked locked(shared_.lock);
-    if (bytes != 0) (void)message->arrived.add({0, bytes});
-  }
   free_slot(slot);
   take_out(message);
   message->total.store(bytes, std::memory_order_relaxed);
   message->arrived_bytes.store(bytes, std::memory_order_relaxed);
-  message->prefix.store(bytes, std::memory_order_release);
   if (message->listener.arrived != nullptr && bytes != 0)
     message->listener.arrived(message->listener.context, message, 0, bytes);
   finish(message, Status::ok);

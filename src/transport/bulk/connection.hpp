@@ -5,15 +5,15 @@
 #include <pthread.h>
 
 #include "base/locked.hpp"
+#include "sys/poller.hpp"
 #include "sys/sys.hpp"
-#include "sys/waits.hpp"
 #include "transport/bulk/grants.hpp"
 
 namespace stretto::transport::bulk {
 
 // What all connections of a driver share.
 struct Shared {
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards the pool, and Message::arrived
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards the pool
   MessagePool pool;
   int rank = 0;                    // of the job
   std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream; 0: as it likes
@@ -38,7 +38,7 @@ class Connection {
   [[nodiscard]] int stream() const { return stream_; }
   void opens() { stage_ = Stage::opening; }
   // The stream has proved itself, and is the connection's now.
-  void opened(int stream, const sys::Waits& waits);
+  void opened(int stream, const sys::Poller& poller);
   // All messages end with this status.
   void fail(Status status, const Lost& lost);
   void lose() { fail(Status::peer_lost, {peer_, shared_.rank}); }
@@ -56,7 +56,7 @@ class Connection {
     writable_ = writable_ || writable;
   }
   // Receives and sends what it can, a turn's bytes at most. True: there is more.
-  bool step(const sys::Waits& waits);
+  bool step(const sys::Poller& poller);
   // Before it is closed: the peer receives what has been sent, then the end. False: it has closed
   // its end.
   void end() { sys::stream_end(stream_); }

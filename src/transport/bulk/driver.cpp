@@ -17,7 +17,7 @@ Status Driver::open(const Settings& settings, Endpoint* endpoint) {
   process_ = sys::process_id();
   *endpoint = listeners_.open(settings.addresses, settings.address_count);
   Introduced own{settings.rank, *endpoint};
-  if (!endpoint->able || sys::waits_open(&waits_) != 0) {
+  if (!endpoint->able || sys::poller_open(&poller_) != 0) {
     listeners_.close();
     return Status::unavailable;
   }
@@ -84,7 +84,7 @@ Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, b
 // With the lock held.
 bool Driver::push(const Command& command) {
   if (!commands_.push(command)) return false;
-  if (parked_) (void)sys::waits_wake(waits_);
+  if (parked_) (void)sys::poller_wake(poller_);
   parked_ = false;
   return true;
 }
@@ -134,26 +134,10 @@ void Driver::hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes) {
   if (command.range.bytes != 0) order(command);
 }
 
-bool Driver::has_arrived(Handle handle, std::uint64_t offset, std::uint64_t bytes) {
-  const Locked locked(shared_.lock);
-  return handle->arrived.contains({offset, bytes});
-}
-
-Status Driver::wait(Handle handle, shm::Waiter& waiter) {
-  while (!done(handle)) (void)waiter.step();
-  return handle->status;
-}
-
 void Driver::complete(Handle handle) {
   while (!done(handle)) sys::thread_yield();  // its listener may have been told a moment ago
   const Locked locked(shared_.lock);
   shared_.pool.give_back(handle);
-}
-
-void Driver::cancel(Handle handle) {
-  if (done(handle)) return;
-  abandon(handle->peer, handle->key.comm, {Status::peer_failed, -1});
-  while (!done(handle)) sys::nap_ns(20'000);
 }
 
 void Driver::abandon(int peer, std::uint64_t comm, const Reason& reason) {
@@ -177,12 +161,12 @@ void Driver::stop() {
     if (!opened_ || stopping_) return;
     stopping_ = true;
     running = running_ && process_ == sys::process_id();
-    if (parked_) (void)sys::waits_wake(waits_);
+    if (parked_) (void)sys::poller_wake(poller_);
     parked_ = false;
   }
   if (running) pthread_join(thread_, nullptr);
   listeners_.close();
-  sys::waits_close(&waits_);
+  sys::poller_close(&poller_);
   release_connections(reserved_);
 }
 

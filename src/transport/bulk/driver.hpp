@@ -65,7 +65,6 @@
 // Any thread may call all functions but open, which is the first, and stop, which is the last.
 // Only the driver thread has the connections. Threads leave commands for it, under a lock.
 #pragma once
-#include "shm/wait.hpp"
 #include "transport/bulk/connection.hpp"
 #include "transport/handshake_ends.hpp"
 
@@ -81,11 +80,6 @@ class Driver {
     int address_count = 0;
     std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream, each way; 0: as it likes
   };
-  // What of a receive is here. All bytes before `prefix` are.
-  struct Arrived {
-    std::uint64_t prefix, bytes;
-  };
-
   Driver() = default;
   ~Driver() { stop(); }
   Driver(const Driver&) = delete;
@@ -108,21 +102,8 @@ class Driver {
   void hurry(Handle handle, std::uint64_t offset, std::uint64_t bytes);
 
   static bool done(Handle handle) { return handle->done.load(std::memory_order_acquire); }
-  static Arrived arrived(Handle handle) {
-    const std::uint64_t prefix = handle->prefix.load(std::memory_order_acquire);
-    return {prefix, handle->arrived_bytes.load(std::memory_order_acquire)};
-  }
-  bool has_arrived(Handle handle, std::uint64_t offset, std::uint64_t bytes);
-  // Blocks until it is done.
-  Status wait(Handle handle, shm::Waiter& waiter);
-  // These two: of a handle that is done. The first one is for messages that have failed.
-  static const Lost& lost(Handle handle) { return handle->lost; }
-  static std::uint64_t received(Handle handle) { return handle->total.load(std::memory_order_relaxed); }
   // The handle, which is done, is the driver's again.
   void complete(Handle handle);
-  // The message ends now. So does all else between the two on its communicator: see abandon.
-  // Returns when the memory is the caller's. The handle is then done.
-  void cancel(Handle handle);
 
   // The communicator's messages with this peer end soon, also those posted later. The peer's do,
   // too, and hear the reason.
@@ -197,7 +178,7 @@ class Driver {
 
   Shared shared_;
   Settings settings_;
-  sys::Waits waits_;
+  sys::Poller poller_;
   Listeners listeners_;
   int process_ = 0;  // a forked child has no thread
   pthread_t thread_{};

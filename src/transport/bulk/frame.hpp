@@ -12,14 +12,14 @@
 //   data    sender     of a piece    of the piece   whole    the piece
 //   eager   sender     0             whole          whole    the message
 //   ack     receiver   0             0              0        none: an eager message's credit
-//   fail    both       why, lost     0              0        none: the communicator has failed
+//   fail    both       a reason      0              0        none: the communicator has failed
 //
 // Index, comm and call name the message. A fail names the communicator alone.
 #pragma once
 #include <cstdint>
 
-#include "base/status.hpp"
 #include "transport/bulk/ranges.hpp"
+#include "transport/transport.hpp"
 
 namespace stretto::transport::bulk {
 
@@ -59,22 +59,5 @@ struct Head {
 void write_ranges(const Range* ranges, std::uint32_t count, char* to);
 // False: a range is empty, or beyond all messages.
 bool read_ranges(const char* from, std::uint32_t count, Range* ranges);
-
-// Why a communicator has failed, in the offset of a fail frame.
-struct Reason {
-  Status why = Status::peer_failed;
-  int lost = -1;  // the rank of the job that has ended; -1: nobody knows which
-  [[nodiscard]] std::uint64_t word() const {
-    return static_cast<std::uint64_t>(why) << 32 | static_cast<std::uint32_t>(lost + 1);
-  }
-  // False: there is no such reason.
-  bool read(std::uint64_t word) {
-    if (word >> 32 == 0 || word >> 32 > static_cast<std::uint64_t>(Status::invalid) || (word & 0x80000000u) != 0)
-      return false;
-    why = static_cast<Status>(word >> 32);
-    lost = static_cast<int>(word & 0xffffffffu) - 1;
-    return true;
-  }
-};
 
 }  // namespace stretto::transport::bulk

@@ -61,12 +61,12 @@ struct Message {
   // How many bytes the receiver has granted, and how many of them are sent, or are under way.
   std::uint64_t granted = 0, sent = 0, under_way = 0;
   std::uint64_t grant_due = 0;  // a receive: granted, and not told yet
-  RangeSet arrived;             // a receive; changes under the driver's lock
+  RangeSet arrived;             // a receive
   Message* next_in_table = nullptr;
   Message *before = nullptr, *after = nullptr;  // in a queue
 
   // For all to see.
-  std::atomic<std::uint64_t> prefix{0}, arrived_bytes{0}, total{0};
+  std::atomic<std::uint64_t> arrived_bytes{0}, total{0};
   std::atomic<bool> done{false};
   Status status = Status::ok;  // these two: once it is done
   Lost lost;
@@ -143,7 +143,6 @@ class MessagePool {
     message->urgent = {};
     message->arrived.clear();
     message->listener = {};
-    message->prefix.store(0, std::memory_order_relaxed);
     message->arrived_bytes.store(0, std::memory_order_relaxed);
     message->total.store(0, std::memory_order_relaxed);
     message->done.store(false, std::memory_order_relaxed);

@@ -41,7 +41,7 @@ void Driver::step_call(Peer& peer) {
   const int error = peer.attempt.step(party(), static_cast<std::uint32_t>(peer.rank), &stream);
   if (error == 0) {
     peer.calls = false;
-    peer.connection.opened(stream, waits_);
+    peer.connection.opened(stream, poller_);
   } else if (error == EAGAIN) {
     if (peer.attempt.has_more_addresses()) due_at(now + Attempt::kNextAddressNs);
     for (HandshakeEnd& end : peer.attempt) watch(end);
@@ -68,7 +68,7 @@ void Driver::step_incoming() {
         Peer& peer = *find(static_cast<int>(caller));
         peer.attempt.close();
         peer.calls = false;
-        peer.connection.opened(stream, waits_);
+        peer.connection.opened(stream, poller_);
       });
   for (HandshakeEnd& end : incoming_) watch(end);
   const bool has_room = fine && !incoming_.is_full();
@@ -81,7 +81,7 @@ void Driver::watch(HandshakeEnd& end) {
   const bool connecting = end.stage == HandshakeEnd::Stage::connecting;
   const std::uint8_t wanted = connecting ? 2 : 1;
   if (end.watched == wanted) return;
-  if (sys::waits_set(waits_, end.stream, {!connecting, connecting}, kHandshakeTag) != 0)
+  if (sys::poller_set(poller_, end.stream, {!connecting, connecting}, kHandshakeTag) != 0)
     due_at(sys::now_ns() + 1'000'000);
   else
     end.watched = wanted;
@@ -90,7 +90,7 @@ void Driver::watch(HandshakeEnd& end) {
 void Driver::watch_listeners(bool watched) {
   if (watched == listeners_watched_) return;
   for (int i = 0; i < listeners_.count; ++i) {
-    if (sys::waits_set(waits_, listeners_.streams[i], {watched, false}, kHandshakeTag) != 0)
+    if (sys::poller_set(poller_, listeners_.streams[i], {watched, false}, kHandshakeTag) != 0)
       return due_at(sys::now_ns() + 1'000'000);
   }
   listeners_watched_ = watched;

@@ -102,10 +102,6 @@ class RangeSet {
     ranges_[at] = range;
     return true;
   }
-  // The bytes from the beginning on that have arrived without a gap.
-  [[nodiscard]] std::uint64_t prefix() const {
-    return !ranges_.empty() && ranges_[0].offset == 0 ? ranges_[0].bytes : 0;
-  }
 
  private:
   [[nodiscard]] std::size_t first_ending_after(std::uint64_t offset) const {

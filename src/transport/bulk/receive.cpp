@@ -66,18 +66,12 @@ bool Connection::has_arrived(std::uint64_t bytes) {
   in_.at += bytes;
   if (in_.into != In::Into::message) return true;
   Message& message = *in_.message;
-  bool added = false;
-  {
-    const Locked locked(shared_.lock);
-    added = message.arrived.add(range);
-  }
-  if (!added) {
+  if (!message.arrived.add(range)) {
     no_memory();
     return false;
   }
   shared_.grants.arrived(&message, bytes, sys::now_ns());
   message.arrived_bytes.fetch_add(bytes, std::memory_order_release);
-  message.prefix.store(message.arrived.prefix(), std::memory_order_release);
   if (message.listener.arrived != nullptr)
     message.listener.arrived(message.listener.context, &message, range.offset, bytes);
   return true;

@@ -18,7 +18,7 @@ void Driver::run() {
     if (sys::now_ns() >= due_ns_) step_handshakes();
     bool more = false;
     each_peer([&](Peer& peer) {
-      if (peer.connection.is_open()) more = peer.connection.step(waits_) || more;
+      if (peer.connection.is_open()) more = peer.connection.step(poller_) || more;
     });
     shared_.grants.give([&](Message* message) {
       more = true;
@@ -70,7 +70,7 @@ void Driver::perform(const Command& command) {
 int Driver::attend(int fd, void (*ready)(void* context), void* context) {
   attended_ = ready;
   attended_context_ = context;
-  return sys::waits_set(waits_, fd, {true, false}, kAttendedTag);
+  return sys::poller_set(poller_, fd, {true, false}, kAttendedTag);
 }
 
 void Driver::meet(int rank, const Endpoint& endpoint) {
@@ -97,7 +97,7 @@ bool Driver::wait_for_events(bool more) {
   sys::Ready ready[sys::kMostReady];
   int count = 0;
   bool woken = false;
-  const int error = sys::waits_for(waits_, timeout_ns, ready, &count, &woken);
+  const int error = sys::poller_wait(poller_, timeout_ns, ready, &count, &woken);
   {
     const Locked locked(shared_.lock);
     parked_ = false;
@@ -144,7 +144,7 @@ void Driver::close_all() {
     sys::Ready ready[sys::kMostReady];
     int count = 0;
     bool woken = false;
-    if (!open || sys::waits_for(waits_, kPauseNs, ready, &count, &woken) != 0) break;
+    if (!open || sys::poller_wait(poller_, kPauseNs, ready, &count, &woken) != 0) break;
   }
   fail_all(Status::unavailable);
   each_peer([](Peer& peer) { PrivateHeap::destroy(&peer); });

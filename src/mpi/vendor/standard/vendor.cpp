@@ -52,7 +52,7 @@ int row_of(MPI_Datatype type) {
   int row = 0;
 #define STRETTO_ROW(mpi_name, key)  \
   if (type == mpi_name) return row; \
-  row++;
+  ++row;
   STRETTO_OPTIONAL(STRETTO_ROW)
 #undef STRETTO_ROW
   return -1;
@@ -96,7 +96,7 @@ void ask_for_types() {
   int row = 0;
 #define STRETTO_ASK(mpi_name, key)          \
   if (info.says(key)) g_there |= 1u << row; \
-  row++;
+  ++row;
   STRETTO_OPTIONAL(STRETTO_ASK)
 #undef STRETTO_ASK
   g_asked = true;

@@ -4,7 +4,7 @@
 // Some MPIs spin in MPI_Recv, MPI_Wait and MPI_Probe. With more ranks than processors, a rank that
 // spins keeps the processor that its peer needs. With *kind waiting* (STRETTO_KIND) Stretto posts
 // the nonblocking form of such a call, tests it, and between tests gives the processor away as in a
-// collective (shm/wait.hpp). No message changes, so each rank decides alone.
+// collective (shm/waiter.hpp). No message changes, so each rank decides alone.
 //
 // Such a wait also drives the requests that are Stretto's own (requests.hpp). With neither of the
 // two, a call goes to the host after a load and a branch. This file does not include mpi.h.
@@ -19,7 +19,7 @@ namespace stretto::mpi {
 
 extern constinit std::atomic<bool> g_kind;  // this rank waits kindly
 
-// The host may wait where it gives the processor away (host_waits.hpp).
+// The host may wait where it gives the processor away (host_yields.hpp).
 extern constinit std::atomic<bool> g_host_may_wait;
 inline bool host_may_wait() { return g_host_may_wait.load(std::memory_order_relaxed) && !own_requests_outstanding(); }
 

@@ -20,7 +20,7 @@
 
 namespace stretto::mpi {
 
-class HostWaits {
+class HostYields {
  public:
   [[nodiscard]] bool are_known() const { return verdict_.load(std::memory_order_relaxed) != Verdict::unknown; }
   // False as long as it is not known.
@@ -29,13 +29,13 @@ class HostWaits {
   // The time of one call of the host's function.
   class Watched {
    public:
-    explicit Watched(HostWaits& waits);
+    explicit Watched(HostYields& yields);
     ~Watched();
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
 
    private:
-    HostWaits* waits_;  // null: this call is not watched
+    HostYields* yields_;  // null: this call is not watched
     std::uint64_t begin_ns_ = 0;
     sys::ThreadUse begin_;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "mpi/waits/host_waits.hpp"
+#include "mpi/waits/host_yields.hpp"
 
 #include <algorithm>
 
@@ -7,21 +7,21 @@
 
 namespace stretto::mpi {
 
-HostWaits::Watched::Watched(HostWaits& waits) : waits_(waits.watch_next() ? &waits : nullptr) {
-  if (waits_ == nullptr) return;
+HostYields::Watched::Watched(HostYields& yields) : yields_(yields.watch_next() ? &yields : nullptr) {
+  if (yields_ == nullptr) return;
   begin_ns_ = sys::now_ns();
   begin_ = sys::thread_use();
 }
 
-HostWaits::Watched::~Watched() {
-  if (waits_ == nullptr) return;
+HostYields::Watched::~Watched() {
+  if (yields_ == nullptr) return;
   const sys::ThreadUse end = sys::thread_use();
-  waits_->add(sys::now_ns() - begin_ns_, end.processor_ns - begin_.processor_ns, end.switches - begin_.switches);
+  yields_->add(sys::now_ns() - begin_ns_, end.processor_ns - begin_.processor_ns, end.switches - begin_.switches);
 }
 
 // To watch a call takes half a microsecond, and to ask for the tick takes a hundredth of that. So
 // only some of many short calls are watched.
-bool HostWaits::watch_next() {
+bool HostYields::watch_next() {
   if (are_known()) return false;
   const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t tick = sys::tick_ns();
@@ -34,7 +34,7 @@ bool HostWaits::watch_next() {
 
 // A thread that yields leaves the processor many times, after some microseconds each. A thread that
 // spins leaves it rarely. Others then keep it as long as itself, or only until they wait, too.
-void HostWaits::add(std::uint64_t wall_ns, std::uint64_t used_ns, std::uint64_t switches) {
+void HostYields::add(std::uint64_t wall_ns, std::uint64_t used_ns, std::uint64_t switches) {
   if (switches == 0) return;
   const std::uint64_t used = used_ns_.fetch_add(used_ns, std::memory_order_relaxed) + used_ns;
   const std::uint64_t lost_now = wall_ns - std::min(used_ns, wall_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "sys/waits.hpp"
+#include "sys/poller.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -32,11 +32,11 @@ using detail::retried;
 constexpr std::uint64_t kWakerTag = ~std::uint64_t{0};
 constexpr std::uint64_t kSecondNs = 1'000'000'000, kMillisecondNs = 1'000'000;
 
-int control(const Waits& waits, int operation, int fd, Interest interest, std::uint64_t tag) {
+int control(const Poller& poller, int operation, int fd, Interest interest, std::uint64_t tag) {
   epoll_event event{};
   event.events = (interest.readable ? EPOLLIN | EPOLLRDHUP : 0u) | (interest.writable ? EPOLLOUT : 0u);
   event.data.u64 = tag;
-  return epoll_ctl(waits.epoll, operation, fd, &event) == 0 ? 0 : errno;
+  return epoll_ctl(poller.epoll, operation, fd, &event) == 0 ? 0 : errno;
 }
 
 // 0: only the clock of milliseconds is there, rounded up so that nobody spins through the last one.
@@ -71,70 +71,70 @@ int set_option(int stream, int level, int option, std::size_t bytes) {
   return setsockopt(stream, level, option, &value, sizeof value) == 0 ? 0 : errno;
 }
 
-int open_waker(const Waits& made, int* waker) {
-  if (const int error = fault::strike("waits_open.waker")) return error;
+int open_waker(const Poller& made, int* waker) {
+  if (const int error = fault::strike("poller_open.waker")) return error;
   *waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (*waker < 0) return errno;
-  if (const int error = fault::strike("waits_open.add")) return error;
+  if (const int error = fault::strike("poller_open.add")) return error;
   return control(made, EPOLL_CTL_ADD, *waker, {true, false}, kWakerTag);
 }
 
 }  // namespace
 
-int waits_open(Waits* waits) {
+int poller_open(Poller* poller) {
   const ErrnoKept kept;
-  if (const int error = fault::strike("waits_open")) return error;
-  Waits made;
+  if (const int error = fault::strike("poller_open")) return error;
+  Poller made;
   made.epoll = epoll_create1(EPOLL_CLOEXEC);
   if (made.epoll < 0) return errno;
   if (const int error = open_waker(made, &made.waker)) {
-    waits_close(&made);
+    poller_close(&made);
     return error;
   }
-  *waits = made;
+  *poller = made;
   return 0;
 }
 
-void waits_close(Waits* waits) {
-  close_descriptor(waits->epoll);
-  close_descriptor(waits->waker);
-  *waits = {};
+void poller_close(Poller* poller) {
+  close_descriptor(poller->epoll);
+  close_descriptor(poller->waker);
+  *poller = {};
 }
 
-int waits_add(const Waits& waits, int fd, Interest interest, std::uint64_t tag) {
+int poller_add(const Poller& poller, int fd, Interest interest, std::uint64_t tag) {
   const ErrnoKept kept;
   if (tag == kWakerTag) return EINVAL;
-  if (const int error = fault::strike("waits_add")) return error;
-  return control(waits, EPOLL_CTL_ADD, fd, interest, tag);
+  if (const int error = fault::strike("poller_add")) return error;
+  return control(poller, EPOLL_CTL_ADD, fd, interest, tag);
 }
 
-int waits_modify(const Waits& waits, int fd, Interest interest, std::uint64_t tag) {
+int poller_modify(const Poller& poller, int fd, Interest interest, std::uint64_t tag) {
   const ErrnoKept kept;
   if (tag == kWakerTag) return EINVAL;
-  if (const int error = fault::strike("waits_modify")) return error;
-  return control(waits, EPOLL_CTL_MOD, fd, interest, tag);
+  if (const int error = fault::strike("poller_modify")) return error;
+  return control(poller, EPOLL_CTL_MOD, fd, interest, tag);
 }
 
-int waits_remove(const Waits& waits, int fd) {
+int poller_remove(const Poller& poller, int fd) {
   const ErrnoKept kept;
-  if (const int error = fault::strike("waits_remove")) return error;
-  return control(waits, EPOLL_CTL_DEL, fd, {}, 0);
+  if (const int error = fault::strike("poller_remove")) return error;
+  return control(poller, EPOLL_CTL_DEL, fd, {}, 0);
 }
 
 // EAGAIN: the count is at its end, so the thread is woken already.
-int waits_wake(const Waits& waits) {
+int poller_wake(const Poller& poller) {
   const ErrnoKept kept;
-  if (const int error = fault::strike("waits_wake")) return error;
+  if (const int error = fault::strike("poller_wake")) return error;
   constexpr std::uint64_t kOne = 1;
-  const ssize_t written = retried([&] { return write(waits.waker, &kOne, sizeof kOne); });
+  const ssize_t written = retried([&] { return write(poller.waker, &kOne, sizeof kOne); });
   return written == sizeof kOne || errno == EAGAIN ? 0 : errno;
 }
 
-int waits_for(const Waits& waits, std::uint64_t timeout_ns, Ready (&ready)[kMostReady], int* count, bool* woken) {
+int poller_wait(const Poller& poller, std::uint64_t timeout_ns, Ready (&ready)[kMostReady], int* count, bool* woken) {
   const ErrnoKept kept;
-  if (const int error = fault::strike("waits_for")) return error;
+  if (const int error = fault::strike("poller_wait")) return error;
   epoll_event events[kMostReady];
-  const int found = wait_until(waits.epoll, timeout_ns, events, kMostReady);
+  const int found = wait_until(poller.epoll, timeout_ns, events, kMostReady);
   if (found < 0) return errno;
   *count = 0;
   *woken = false;
@@ -142,7 +142,7 @@ int waits_for(const Waits& waits, std::uint64_t timeout_ns, Ready (&ready)[kMost
     if (events[i].data.u64 == kWakerTag) {
       std::uint64_t times = 0;
       *woken = true;
-      (void)retried([&] { return read(waits.waker, &times, sizeof times); });
+      (void)retried([&] { return read(poller.waker, &times, sizeof times); });
     } else {
       const bool ended = (events[i].events & (EPOLLERR | EPOLLHUP)) != 0;
       const bool readable = (events[i].events & (EPOLLIN | EPOLLRDHUP)) != 0;

@@ -6,8 +6,8 @@
 #include "mpi/requests/persistent.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "mpi/waits/host_requests.hpp"
-#include "mpi/waits/waiting.hpp"
-#include "mpi/waits/waiting_loop.hpp"
+#include "mpi/waits/program_waits.hpp"
+#include "mpi/waits/wait_loop.hpp"
 
 namespace stretto::mpi {
 namespace {
@@ -32,7 +32,7 @@ class Several {
       indices_ = reinterpret_cast<int*>(found_ + many);
       errors_ = indices_ + many;
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
       found_[i].MPI_ERROR = MPI_SUCCESS;
       errors_[i] = kNotTaken;
     }
@@ -54,14 +54,14 @@ class Several {
     if (code != MPI_SUCCESS) code_ = code;
     is_refused_ = done == kUntouched || (done == 0 && code != MPI_SUCCESS);
     if (is_refused_ || done == MPI_UNDEFINED) return true;
-    for (int i = 0; i < done; i++) take(indices_[i], found_[i]);
+    for (int i = 0; i < done; ++i) take(indices_[i], found_[i]);
     left_ -= done;
     return left_ <= 0;
   }
 
   int finish() {
     if (statuses_ == nullptr || is_refused_) return code_;
-    for (int i = 0; i < count_; i++) {
+    for (int i = 0; i < count_; ++i) {
       int flag = 0;
       const bool was_active = errors_[i] != kNotTaken;
       if (!was_active) host().Test(&requests_[i], &flag, &statuses_[i]);  // gives an empty status
@@ -82,7 +82,7 @@ class Several {
   int test_each(int* done) {
     int result = MPI_SUCCESS, taken = 0;
     bool some_wait = false;
-    for (int i = 0; i < count_; i++) {
+    for (int i = 0; i < count_; ++i) {
       if (errors_[i] != kNotTaken || requests_[i] == host().constants.request_null) continue;
       MPI_Status& status = found_[taken];
       status.MPI_ERROR = MPI_SUCCESS;
@@ -126,7 +126,7 @@ class Several {
 int wait_by_looks(int count, MPI_Request* requests, MPI_Status* statuses) {
   int complete = 0;  // so many at the array's begin
   wait_until([&] {
-    while (complete < count && vendor::is_complete(requests[complete])) complete++;
+    while (complete < count && vendor::is_complete(requests[complete])) ++complete;
     if (complete < count) (void)vendor::drive();
     return complete == count;
   });
@@ -143,7 +143,7 @@ bool drive_before_test() {
 int test_any(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   *flag = 0;
   bool some_wait = false;
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < count; ++i) {
     int found = kUntouched, unused = 0;
     MPI_Status own;
     own.MPI_ERROR = MPI_SUCCESS;

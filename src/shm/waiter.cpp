@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 
 namespace stretto::shm {
 

@@ -3,7 +3,7 @@
 // and MPI_Recv. An error of a request goes to the handler of the request's communicator. A host
 // call may run a function of the program: an error handler, or the query of a generalized request.
 // So none is marked as inside.
-#include "mpi/waits/waiting.hpp"
+#include "mpi/waits/program_waits.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include "mpi/host/windows.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/vendor/vendor.hpp"
-#include "mpi/waits/waiting_loop.hpp"
+#include "mpi/waits/wait_loop.hpp"
 
 namespace stretto::mpi {
 
@@ -53,8 +53,8 @@ Load load_of_node() {
 }
 
 // An Open MPI that yields is known before its first wait; of others each function is watched
-// (host_waits.hpp). What a test of a host that reports failures (ULFM) says of a request whose peer
-// has died is not what a wait says.
+// (host_yields.hpp). What a test of a host that reports failures (ULFM) says of a request whose
+// peer has died is not what a wait says.
 bool decide(const Load& load) {
   switch (options().kind()) {
     case KindChoice::on: return true;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a call waits in the host's place (waiting.hpp): it tests, and between tests gives the
+// How a call waits in the host's place (program_waits.hpp): it tests, and between tests gives the
 // processor away.
 #pragma once
 #include "mpi/requests/own_requests.hpp"
 #include "mpi/vendor/vendor.hpp"
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 
 namespace stretto::mpi {
 
@@ -20,7 +20,7 @@ void wait_until(const Test& test) {
     const Test& test;
     bool over;
   } wait = {test, false};
-  for (unsigned looks = 0; looks < g_wait_looks; looks++) {
+  for (unsigned looks = 0; looks < g_wait_looks; ++looks) {
     if (test()) return;
     drive_own_requests();
   }

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "sys/poller.hpp"
 #include "sys/sys.hpp"
-#include "sys/waits.hpp"
 #include "unit/sys_support.hpp"
 
 using namespace stretto::sys;
@@ -30,17 +30,17 @@ struct Found {
   Ready ready[kMostReady];
 };
 
-struct SysWaits : testing::Test {
-  Waits waits;
+struct SysPoller : testing::Test {
+  Poller poller;
   int before = open_descriptors();
-  void SetUp() override { ASSERT_EQ(waits_open(&waits), 0); }
+  void SetUp() override { ASSERT_EQ(poller_open(&poller), 0); }
   void TearDown() override {
-    waits_close(&waits);
+    poller_close(&poller);
     EXPECT_EQ(open_descriptors(), before);
   }
   Found wait(std::uint64_t timeout_ns) {
     Found found;
-    found.error = waits_for(waits, timeout_ns, found.ready, &found.count, &found.woken);
+    found.error = poller_wait(poller, timeout_ns, found.ready, &found.count, &found.woken);
     return found;
   }
   void expect_nothing(std::uint64_t timeout_ns) {
@@ -70,7 +70,7 @@ struct Pipe {
   void put(const char* text) const { EXPECT_GT(write(ends[1], text, std::char_traits<char>::length(text)), 0); }
 };
 
-TEST_F(SysWaits, TheTimeIsKept) {
+TEST_F(SysPoller, TheTimeIsKept) {
   for (const std::uint64_t timeout : {std::uint64_t{0}, std::uint64_t{300'000}, kSoonNs}) {
     const std::uint64_t begin = now_ns();
     expect_nothing(timeout);
@@ -78,10 +78,10 @@ TEST_F(SysWaits, TheTimeIsKept) {
   }
 }
 
-TEST_F(SysWaits, TagsComeBack) {
+TEST_F(SysPoller, TagsComeBack) {
   const Pipe a, b;
-  ASSERT_EQ(waits_add(waits, a.ends[0], {true, false}, 1u << 31), 0);
-  ASSERT_EQ(waits_add(waits, b.ends[0], {true, false}, std::uint64_t{5} << 40), 0);
+  ASSERT_EQ(poller_add(poller, a.ends[0], {true, false}, 1u << 31), 0);
+  ASSERT_EQ(poller_add(poller, b.ends[0], {true, false}, std::uint64_t{5} << 40), 0);
   expect_nothing(0);
   b.put("x");
   expect_one(std::uint64_t{5} << 40, true, false);
@@ -92,35 +92,35 @@ TEST_F(SysWaits, TagsComeBack) {
             (std::set<std::uint64_t>{1u << 31, std::uint64_t{5} << 40}));
 }
 
-TEST_F(SysWaits, InterestsChange) {
+TEST_F(SysPoller, InterestsChange) {
   const Pipe pipe;
   const int end = pipe.ends[1];
-  ASSERT_EQ(waits_add(waits, end, {}, 1), 0);
+  ASSERT_EQ(poller_add(poller, end, {}, 1), 0);
   expect_nothing(0);
-  EXPECT_EQ(waits_add(waits, end, {}, 1), EEXIST);
-  EXPECT_EQ(waits_modify(waits, end, {false, true}, 2), 0);
+  EXPECT_EQ(poller_add(poller, end, {}, 1), EEXIST);
+  EXPECT_EQ(poller_modify(poller, end, {false, true}, 2), 0);
   expect_one(2, false, true);
-  EXPECT_EQ(waits_modify(waits, end, {}, 2), 0);
+  EXPECT_EQ(poller_modify(poller, end, {}, 2), 0);
   expect_nothing(0);
-  EXPECT_EQ(waits_remove(waits, end), 0);
-  EXPECT_EQ(waits_remove(waits, end), ENOENT);
-  EXPECT_EQ(waits_modify(waits, end, {}, 2), ENOENT);
+  EXPECT_EQ(poller_remove(poller, end), 0);
+  EXPECT_EQ(poller_remove(poller, end), ENOENT);
+  EXPECT_EQ(poller_modify(poller, end, {}, 2), ENOENT);
 }
 
-TEST_F(SysWaits, AnEndIsToldAsBoth) {
+TEST_F(SysPoller, AnEndIsToldAsBoth) {
   Pipe pipe;
-  ASSERT_EQ(waits_add(waits, pipe.ends[0], {}, 3), 0);
+  ASSERT_EQ(poller_add(poller, pipe.ends[0], {}, 3), 0);
   close_descriptor(pipe.ends[1]);
   pipe.ends[1] = -1;
   expect_one(3, true, true);
 }
 
-TEST_F(SysWaits, MoreThanFitsComesNextTime) {
+TEST_F(SysPoller, MoreThanFitsComesNextTime) {
   constexpr int kPipes = 50;
   const std::vector<Pipe> pipes(kPipes);
   std::set<std::uint64_t> tags;
   for (int i = 0; i < kPipes; ++i) {
-    ASSERT_EQ(waits_add(waits, pipes[i].ends[0], {true, false}, static_cast<std::uint64_t>(i)), 0);
+    ASSERT_EQ(poller_add(poller, pipes[i].ends[0], {true, false}, static_cast<std::uint64_t>(i)), 0);
     pipes[i].put("x");
   }
   for (int round = 0; round < 4; ++round) {
@@ -130,10 +130,10 @@ TEST_F(SysWaits, MoreThanFitsComesNextTime) {
   EXPECT_EQ(tags.size(), 50u);
 }
 
-TEST_F(SysWaits, AnotherThreadWakes) {
+TEST_F(SysPoller, AnotherThreadWakes) {
   std::thread other([&] {
     nap_ns(kSoonNs);
-    EXPECT_EQ(waits_wake(waits), 0);
+    EXPECT_EQ(poller_wake(poller), 0);
   });
   const Found found = wait(kForever);
   other.join();
@@ -143,25 +143,25 @@ TEST_F(SysWaits, AnotherThreadWakes) {
   expect_nothing(0);
 }
 
-TEST_F(SysWaits, ManyWakeOnceAndBeforehand) {
+TEST_F(SysPoller, ManyWakeOnceAndBeforehand) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
-      for (int i = 0; i < 1000; ++i) EXPECT_EQ(waits_wake(waits), 0);
+      for (int i = 0; i < 1000; ++i) EXPECT_EQ(poller_wake(poller), 0);
     });
   for (auto& each : threads) each.join();
   EXPECT_TRUE(wait(kLongNs).woken);
   expect_nothing(0);
 }
 
-TEST_F(SysWaits, AFullCountIsNoError) {
+TEST_F(SysPoller, AFullCountIsNoError) {
   const std::uint64_t most = ~std::uint64_t{0} - 1;
-  ASSERT_EQ(write(waits.waker, &most, sizeof most), 8);
-  EXPECT_EQ(waits_wake(waits), 0);
+  ASSERT_EQ(write(poller.waker, &most, sizeof most), 8);
+  EXPECT_EQ(poller_wake(poller), 0);
   EXPECT_TRUE(wait(0).woken);
 }
 
-TEST_F(SysWaits, SignalsDoNotShortenTheTime) {
+TEST_F(SysPoller, SignalsDoNotShortenTheTime) {
   EXPECT_EQ(in_child([&] {
               struct sigaction action{};
               action.sa_handler = [](int) {};
@@ -176,28 +176,28 @@ TEST_F(SysWaits, SignalsDoNotShortenTheTime) {
             0);
 }
 
-TEST_F(SysWaits, ErrorsLeaveResultsAndErrnoAlone) {
+TEST_F(SysPoller, ErrorsLeaveResultsAndErrnoAlone) {
   Found found;
   errno = 4711;
-  EXPECT_EQ(waits_for(Waits{}, 0, found.ready, &found.count, &found.woken), EBADF);
+  EXPECT_EQ(poller_wait(Poller{}, 0, found.ready, &found.count, &found.woken), EBADF);
   EXPECT_EQ(found.count, -1);
-  EXPECT_EQ(waits_add(waits, -1, {true, false}, 1), EBADF);
-  EXPECT_EQ(waits_add(waits, 0, {true, false}, ~std::uint64_t{0}), EINVAL);
-  EXPECT_EQ(waits_wake(Waits{}), EBADF);
+  EXPECT_EQ(poller_add(poller, -1, {true, false}, 1), EBADF);
+  EXPECT_EQ(poller_add(poller, 0, {true, false}, ~std::uint64_t{0}), EINVAL);
+  EXPECT_EQ(poller_wake(Poller{}), EBADF);
   EXPECT_EQ(stream_readable_from(-1, 1, 1), EBADF);
   EXPECT_EQ(errno, 4711);
   const int plain = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-  EXPECT_EQ(waits_add(waits, plain, {true, false}, 1), EPERM);
+  EXPECT_EQ(poller_add(poller, plain, {true, false}, 1), EPERM);
   EXPECT_EQ(stream_readable_from(plain, 1, 1), ENOTSOCK);
   close_descriptor(plain);
 }
 
 // ---- streams ----
 
-struct Connected : SysWaits {
+struct Connected : SysPoller {
   int from = -1, to = -1;
   void SetUp() override {
-    SysWaits::SetUp();
+    SysPoller::SetUp();
     HostAddress loopback;
     loopback.ip = htonl(INADDR_LOOPBACK);
     std::uint16_t port = 0;
@@ -206,12 +206,12 @@ struct Connected : SysWaits {
     ASSERT_EQ(stream_connect(loopback, port, &from), 0);
     while (stream_accept(listener, &to) == EAGAIN) nap_ns(1'000'000);
     close_descriptor(listener);
-    ASSERT_EQ(waits_add(waits, to, {true, false}, 9), 0);
+    ASSERT_EQ(poller_add(poller, to, {true, false}, 9), 0);
   }
   void TearDown() override {
     close_descriptor(from);
     close_descriptor(to);
-    SysWaits::TearDown();
+    SysPoller::TearDown();
   }
   void send(std::size_t bytes) const {
     const std::vector<char> data(bytes, 'x');
@@ -249,9 +249,9 @@ TEST_F(Connected, AnEndIsReadableBelowTheMark) {
 TEST_F(Connected, WritableBelowTheMarkOnly) {
   constexpr std::size_t kMark = 16 << 10;
   ASSERT_EQ(stream_connected(from), 0);  // it does not hold short messages back
-  ASSERT_EQ(waits_remove(waits, to), 0);
+  ASSERT_EQ(poller_remove(poller, to), 0);
   ASSERT_EQ(stream_writable_below(from, kMark), 0);
-  ASSERT_EQ(waits_add(waits, from, {false, true}, 4), 0);
+  ASSERT_EQ(poller_add(poller, from, {false, true}, 4), 0);
   expect_one(4, false, true);
   // Nobody reads: what the peer's buffer does not take stays unsent.
   const std::vector<char> data(4096, 'x');

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One thread waits for many descriptors and gives up its processor, until another thread wakes it.
 //
-// Contract: as sys/sys.hpp. One thread calls waits_for; any thread may wake it. epoll watches what
-// a descriptor leads to: remove it before it is closed, or a copy of it keeps it watched.
+// Contract: as sys/sys.hpp. One thread calls poller_wait; any thread may wake it. epoll watches
+// what a descriptor leads to: remove it before it is closed, or a copy of it keeps it watched.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace stretto::sys {
 
-struct Waits {
+struct Poller {
   int epoll = -1;
   int waker = -1;
 };
-int waits_open(Waits* waits);
-void waits_close(Waits* waits);  // what was watched stays open
+int poller_open(Poller* poller);
+void poller_close(Poller* poller);  // what was watched stays open
 
 // What to wait for. An end or an error of a stream is always told: as both.
 struct Interest {
@@ -24,20 +24,20 @@ struct Interest {
 };
 // `tag` comes back with the descriptor. EEXIST: it is watched already. EPERM: a plain file is
 // always ready, and cannot be watched. EINVAL: the tag is ~0.
-int waits_add(const Waits& waits, int fd, Interest interest, std::uint64_t tag);
+int poller_add(const Poller& poller, int fd, Interest interest, std::uint64_t tag);
 // ENOENT: it is not watched. Ask for `writable` only while there is something to send, and only on
 // the stream whose turn it is: a stream with room wakes the thread without end.
-int waits_modify(const Waits& waits, int fd, Interest interest, std::uint64_t tag);
-int waits_remove(const Waits& waits, int fd);
+int poller_modify(const Poller& poller, int fd, Interest interest, std::uint64_t tag);
+int poller_remove(const Poller& poller, int fd);
 // Modifies what is watched, and adds what is not.
-inline int waits_set(const Waits& waits, int fd, Interest interest, std::uint64_t tag) {
-  const int error = waits_modify(waits, fd, interest, tag);
-  return error == ENOENT ? waits_add(waits, fd, interest, tag) : error;
+inline int poller_set(const Poller& poller, int fd, Interest interest, std::uint64_t tag) {
+  const int error = poller_modify(poller, fd, interest, tag);
+  return error == ENOENT ? poller_add(poller, fd, interest, tag) : error;
 }
 
 // Ends the wait of the other thread, or its next one if it does not wait. May be called in a signal
 // handler, and by many at once: they wake it once.
-int waits_wake(const Waits& waits);
+int poller_wake(const Poller& poller);
 
 struct Ready {
   std::uint64_t tag;
@@ -47,7 +47,7 @@ inline constexpr int kMostReady = 32;
 inline constexpr std::uint64_t kForever = ~std::uint64_t{0};
 // Waits until something is ready, somebody wakes it, or the time is over: *count is 0 then and
 // *woken false. What is not taken (more is ready than fits) comes next time.
-int waits_for(const Waits& waits, std::uint64_t timeout_ns, Ready (&ready)[kMostReady], int* count, bool* woken);
+int poller_wait(const Poller& poller, std::uint64_t timeout_ns, Ready (&ready)[kMostReady], int* count, bool* woken);
 
 // ---- when a stream counts as ready ----
 // Readable from so many bytes on (SO_RCVLOWAT), of `left` that are still to come in this message. A

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How often a waiting rank looks, drives the host, yields and naps. Only these actions advance the
 // clock.
-#include "shm/wait.hpp"
+#include "shm/waiter.hpp"
 
 #include <gtest/gtest.h>
 
