@@ -63,6 +63,7 @@ struct Algorithm {
     equal_parts = 4,  // does not serve the v-forms
     // Every member must know the lengths of all parts, even if MPI gives them to the root alone.
     every_length = 8,
+    in_pieces = 16,  // its messages are cut (Builder::cut_messages): must not be segmented
   };
   Collective collective;  // the regular form, which stands for the v-form as well
   const char* name;
@@ -75,7 +76,14 @@ struct Algorithm {
   [[nodiscard]] bool serves(bool is_commutative, bool has_equal_parts) const {
     return (is_commutative || !(needs & commutative)) && (has_equal_parts || !(needs & equal_parts));
   }
-  [[nodiscard]] bool segmentable() const { return !(needs & whole_parts) && collective != Collective::barrier; }
+  void emit_to(Builder& builder, const Call& call) const {
+    builder.cut_messages((needs & in_pieces) != 0);
+    emit(builder, call);
+    builder.cut_messages(false);
+  }
+  [[nodiscard]] bool segmentable() const {
+    return !(needs & (whole_parts | in_pieces)) && collective != Collective::barrier;
+  }
 };
 std::span<const Algorithm> manifest();
 // Null if there is none. The v-form of a collective finds its regular form's algorithms.

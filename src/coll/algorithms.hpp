@@ -34,6 +34,7 @@ void allreduce_recursive_multiplying(Builder&, const Call&);
 void allreduce_halving_doubling(Builder&, const Call&);
 void allreduce_ring(Builder&, const Call&);
 void allreduce_reduce_bcast(Builder&, const Call&);
+void allreduce_chain(Builder&, const Call&);
 void allreduce_circulant(Builder&, const Call&);
 void allreduce_bine(Builder&, const Call&);
 

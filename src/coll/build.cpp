@@ -104,7 +104,7 @@ void emit_segments(Builder& builder, const Algorithm& algorithm, const Call& cal
     part.ins.segment = part.outs.segment = s;
     builder.set_segment(s, segments);
     builder.set_priority(s);
-    algorithm.emit(builder, part);
+    algorithm.emit_to(builder, part);
   }
 }
 

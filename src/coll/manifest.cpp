@@ -27,6 +27,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::bcast,     "scatter_ring",       bcast_scatter_ring,               nothing,                   2, false},
     {Collective::bcast,     "scatter_bruck",      bcast_scatter_bruck,              nothing,                   2, false},
     {Collective::bcast,     "circulant",          bcast_circulant,                  nothing,                   0, false},
+    {Collective::bcast,     "pipeline",           bcast_chain,                      in_pieces,                 0, false},
 
     {Collective::gather,    "flat",               gather_flat,                      nothing,                   0, true},
     {Collective::gather,    "binomial",           gather_binomial,                  kSubtrees,                 0, false},
@@ -41,6 +42,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::allgather, "recursive_doubling", allgather_recursive_doubling,     whole_parts,               0, false},
     {Collective::allgather, "linear",             allgather_linear,                 nothing,                   0, true},
     {Collective::allgather, "bine",               allgather_bine,                   whole_parts,               0, false},
+    {Collective::allgather, "pipeline",           allgather_ring,                   in_pieces,                 0, false},
 
     {Collective::alltoall,  "linear",             alltoall_linear,                  nothing,                   0, true},
     {Collective::alltoall,  "pairwise",           alltoall_pairwise,                nothing,                   0, false},
@@ -55,6 +57,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::reduce,    "binary",             reduce_binary,                    nothing,                   0, false},
     {Collective::reduce,    "scatter_gather",     reduce_scatter_gather,            nothing,                   0, false},
     {Collective::reduce,    "circulant",          reduce_circulant,                 commutative,               0, false},
+    {Collective::reduce,    "pipeline",           reduce_chain,                     in_pieces,                 0, false},
 
     {Collective::allreduce, "recursive_doubling", allreduce_recursive_doubling,     nothing,                   0, false, "recursive_multiplying with k = 2"},
     {Collective::allreduce, "recursive_multiplying", allreduce_recursive_multiplying, nothing,                 4, false},
@@ -63,6 +66,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::allreduce, "reduce_bcast",       allreduce_reduce_bcast,           nothing,                   2, false},
     {Collective::allreduce, "circulant",          allreduce_circulant,              commutative,               0, false},
     {Collective::allreduce, "bine",               allreduce_bine,                   commutative,               0, false},
+    {Collective::allreduce, "pipeline",           allreduce_chain,                  in_pieces,                 0, false},
 
     {Collective::reduce_scatter, "ring",               reduce_scatter_ring,              commutative,               0, false},
     {Collective::reduce_scatter, "pairwise",           reduce_scatter_pairwise,          nothing,                   0, false},

@@ -173,10 +173,10 @@ DeferredCalls::Result DeferredCalls::run(const Exchange& call, const shm::WaitPo
 
 // Peers that wait for this rank hear that it gives up.
 DeferredCalls::Result DeferredCalls::give_up(const Exchange& call) {
-  for (std::size_t i = 0; i < call.send_count; ++i) abandon(call.sends[i].peer, call.comm);
-  for (std::size_t i = 0; i < call.receive_count; ++i) {
-    abandon(call.receives[i].peer, call.comm);
-    if (call.receives[i].forward_to >= 0) abandon(call.receives[i].forward_to, call.comm);
+  for (const MessageOut& send : call.sends) abandon(send.peer, call.comm);
+  for (const MessageIn& what : call.receives) {
+    abandon(what.peer, call.comm);
+    if (what.forward_to >= 0) abandon(what.forward_to, call.comm);
   }
   return failed(Status::no_memory);
 }

@@ -4,10 +4,12 @@
 // combined with what this rank contributes.
 #pragma once
 #include <algorithm>
+#include <span>
 
 #include "overlap/guard.hpp"
 #include "overlap/pages.hpp"
 #include "overlap/sites.hpp"
+#include "sched/schedule.hpp"
 #include "transport/bulk/driver.hpp"
 
 namespace stretto::overlap {
@@ -31,7 +33,9 @@ struct MessageIn {
   // This rank's contribution, of the message's length: what comes is combined with it, and the
   // result is what the buffer gets and what goes on. Null: it stays as it is.
   const char* own = nullptr;
-  bool to_buffer = true;  // false: it only goes on. Then `range` has a length, but no place.
+  bool to_buffer = true;                     // false: it only goes on. Then `range` has a length, but no place.
+  std::uint32_t forward_index = 0;           // of the message that goes on
+  sched::Side arriving = sched::Side::left;  // of what comes, when it is combined
 
   // It comes to memory of the driver first, because it goes on, or is combined.
   [[nodiscard]] bool is_staged() const { return forward_to >= 0 || own != nullptr; }
@@ -55,16 +59,13 @@ struct Exchange {
   // For messages to the user: which communicator of its process it is, and how many ranks it has.
   std::uint64_t communicator = 0;
   std::uint32_t ranks = 0;
-  const MessageOut* sends = nullptr;
-  std::size_t send_count = 0;
-  const MessageIn* receives = nullptr;
-  std::size_t receive_count = 0;
+  std::span<const MessageOut> sends;
+  std::span<const MessageIn> receives;
   Fold fold;  // for messages with a contribution of this rank
   char* buffer = nullptr;
   std::uint64_t buffer_bytes = 0;
   // The parts of the buffer that the call fills. What lies between them is the program's.
-  const Block* blocks = nullptr;
-  std::size_t block_count = 0;
+  std::span<const Block> blocks;
   Block own;  // that of them which this rank has put there itself, before the call; it may be empty
   bool may_return_early = false;
   const char* place = "";     // where the program called from
@@ -73,7 +74,7 @@ struct Exchange {
 
   // Nothing that comes is for this rank's program.
   [[nodiscard]] bool fills_nothing() const {
-    return std::none_of(receives, receives + receive_count, [](const MessageIn& what) { return what.to_buffer; });
+    return std::none_of(receives.begin(), receives.end(), [](const MessageIn& what) { return what.to_buffer; });
   }
   [[nodiscard]] SiteKey site() const { return {comm, name, buffer, buffer_bytes}; }
 };

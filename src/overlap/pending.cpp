@@ -41,7 +41,7 @@ bool Pending::prepare(const Exchange& call) {
   own_ = call.own;
   fold_ = call.fold;
   receives_.clear();
-  for (std::size_t i = 0; i < call.receive_count; ++i) receives_.push({call.receives[i]});
+  for (const MessageIn& what : call.receives) receives_.push({what});
   wanted_.clear();
   touches_ = {};
   held_ns_ = caught_ns_ = calls_ns_ = 0;
@@ -50,13 +50,13 @@ bool Pending::prepare(const Exchange& call) {
   home_ = call.fills_nothing();
   edges_here_ = call.fills_nothing();
   status_.store(Status::ok);
-  return !receives_.failed() && wanted_.reserve(call.receive_count);
+  return !receives_.failed() && wanted_.reserve(call.receives.size());
 }
 
 Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
   do_not_cover();
   if (!prepare(call)) return Refusal::no_memory;
-  if (layout_.make(buffer_, buffer_bytes_, call.blocks, call.block_count, unit) != LayoutError::none ||
+  if (layout_.make(buffer_, buffer_bytes_, call.blocks.data(), call.blocks.size(), unit) != LayoutError::none ||
       layout_.units() == 0)
     return Refusal::too_small;
   if (!arrival_.begin(layout_) || !copy_what_goes(call)) return Refusal::no_memory;
@@ -79,7 +79,7 @@ bool Pending::copy_all(const Exchange& call) {
 // is combined.
 bool Pending::copy_what_goes(const Exchange& call) {
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < call.send_count; ++i) bytes += call.sends[i].bytes;
+  for (const MessageOut& send : call.sends) bytes += send.bytes;
   for (const Receive& receive : receives_) {
     const MessageIn& what = receive.what;
     bytes += (what.is_staged() ? what.range.bytes : 0) + (what.own != nullptr ? what.range.bytes : 0);
@@ -91,8 +91,10 @@ bool Pending::copy_what_goes(const Exchange& call) {
   }
   if (copy_ == nullptr) return bytes == 0;
   char* to = copy_;
-  for (std::size_t i = 0; i < call.send_count; to += call.sends[i++].bytes)
-    std::memcpy(to, call.sends[i].data, call.sends[i].bytes);
+  for (const MessageOut& send : call.sends) {
+    std::memcpy(to, send.data, send.bytes);
+    to += send.bytes;
+  }
   for (Receive& receive : receives_) {
     const MessageIn& what = receive.what;
     if (!what.is_staged()) continue;
@@ -163,8 +165,7 @@ bool Pending::write_note(const Exchange& call) {
   note_.take(call.is_measuring ? nullptr : notes_, about);
   for (Receive& receive : receives_) receive.part = note_.part(receive.what.peer, false, receive.what.range.bytes);
   send_parts_.clear();
-  for (std::size_t i = 0; i < call.send_count; ++i)
-    send_parts_.push(note_.part(call.sends[i].peer, true, call.sends[i].bytes));
+  for (const MessageOut& send : call.sends) send_parts_.push(note_.part(send.peer, true, send.bytes));
   for (Receive& receive : receives_) {
     if (receive.what.forward_to >= 0)
       receive.forwarded_part = note_.part(receive.what.forward_to, true, receive.what.range.bytes);
@@ -181,7 +182,7 @@ Status Pending::begin(const Exchange& call) {
   }
   peers_.clear();
   sends_.clear();
-  const auto receives = static_cast<std::uint32_t>(call.receive_count);
+  const auto receives = static_cast<std::uint32_t>(call.receives.size());
   std::uint32_t forwards = 0, present = 0;
   for (const Receive& receive : receives_) {
     forwards += receive.what.forward_to >= 0 ? 1 : 0;
@@ -190,11 +191,11 @@ Status Pending::begin(const Exchange& call) {
   unseen_ = present;
   receives_left_ = receives;
   // One is this function's own, which ends when all is posted.
-  open_ = receives + forwards + static_cast<std::uint32_t>(call.send_count) + (is_covered() ? 1 : 0) + 1;
+  open_ = receives + forwards + static_cast<std::uint32_t>(call.sends.size()) + (is_covered() ? 1 : 0) + 1;
   std::size_t posted_sends = 0, posted_receives = 0;
   Status status = Status::ok;
-  if (!write_note(call) || !sends_.resize(call.send_count, nullptr) ||
-      !peers_.reserve(call.send_count + receives + forwards))
+  if (!write_note(call) || !sends_.resize(call.sends.size(), nullptr) ||
+      !peers_.reserve(call.sends.size() + receives + forwards))
     status = Status::no_memory;
   for (const Receive& receive : receives_) {
     if (receive.what.forward_to >= 0) peers_.push(receive.what.forward_to);
@@ -210,7 +211,7 @@ Status Pending::begin(const Exchange& call) {
     peers_.push(receive.what.peer);
   }
   const char* from = copy_;
-  for (; posted_sends < call.send_count && status == Status::ok; ++posted_sends) {
+  for (; posted_sends < call.sends.size() && status == Status::ok; ++posted_sends) {
     const MessageOut& send = call.sends[posted_sends];
     status = post_send(send.peer, send.index, copied ? from : send.data, send.bytes, send_parts_[posted_sends],
                        &sends_[posted_sends]);
@@ -223,7 +224,7 @@ Status Pending::begin(const Exchange& call) {
   } else {
     status_.store(status);
     abandon();
-    open_ -= static_cast<std::uint32_t>(call.send_count - posted_sends);
+    open_ -= static_cast<std::uint32_t>(call.sends.size() - posted_sends);
     for (std::size_t i = posted_receives; i < receives; ++i) open_ -= receives_[i].what.forward_to >= 0 ? 1 : 0;
     unposted_ = static_cast<std::uint32_t>(receives - posted_receives);
     end_unposted();

@@ -84,9 +84,10 @@ void Pending::reaches_buffer(const Receive& receive, std::uint64_t offset, std::
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
 
-// Contributions are combined in the order in which the message passes their ranks.
 void Pending::combine(const Receive& receive) const {
-  fold_.combine(receive.staged, receive.staged, receive.own, receive.what.range.bytes / fold_.element_bytes);
+  const bool left = receive.what.arriving == sched::Side::left;
+  fold_.combine(receive.staged, left ? receive.staged : receive.own, left ? receive.own : receive.staged,
+                receive.what.range.bytes / fold_.element_bytes);
 }
 
 void Pending::note_failure(Status status, const transport::Lost& lost) {
@@ -121,8 +122,8 @@ void Pending::has_finished(const Message& message, Status status) {
 void Pending::pass_on(Receive& receive) {
   const MessageIn& what = receive.what;
   const char* const from = receive.staged != nullptr ? receive.staged : buffer_ + what.range.offset;
-  const Status status =
-      post_send(what.forward_to, what.index, from, what.range.bytes, receive.forwarded_part, &receive.forwarded);
+  const Status status = post_send(what.forward_to, what.forward_index, from, what.range.bytes, receive.forwarded_part,
+                                  &receive.forwarded);
   if (status == Status::ok) return;
   note_failure(status, {});
   one_less();

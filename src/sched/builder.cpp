@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sched/builder.hpp"
 
+#include <algorithm>
+
 namespace stretto::sched {
 
+// piece(at, units) adds one. Returns the last one.
+template <class Piece>
+StepId Builder::add_message(std::uint64_t length, const Piece& piece) {
+  constexpr std::uint64_t kWhole = 16 << 10, kEnd = 4 << 10, kLeast = 64 << 10, kMost = 512 << 10, kPieces = 1 << 12;
+  if (length == 0) return skip();
+  if (!cuts_ || length <= kWhole) return piece(0, length);
+  const std::uint64_t each = (std::max(std::clamp(length / 32, kLeast, kMost), length / (kPieces - 3)) + 63) / 64 * 64;
+  piece(length - kEnd, kEnd);
+  StepId last = piece(0, kEnd);
+  for (std::uint64_t at = kEnd; at < length - kEnd; at += each) last = piece(at, std::min(each, length - kEnd - at));
+  return last;
+}
+
 StepId Builder::send(int peer, Slice from) {
-  return from.length == 0 ? skip() : add(Kind::send, peer, from, {}, Side::right);
+  return add_message(from.length, [&](std::uint64_t at, std::uint64_t units) {
+    return add(Kind::send, peer, from.part(at, units), {}, Side::right);
+  });
 }
 StepId Builder::recv(int peer, Slice to) {
-  return to.length == 0 ? skip() : add(Kind::recv, peer, {}, to, Side::right);
+  return add_message(to.length, [&](std::uint64_t at, std::uint64_t units) {
+    return add(Kind::recv, peer, {}, to.part(at, units), Side::right);
+  });
 }
 StepId Builder::recv_reduce(int peer, Slice with, Slice to, Side arriving) {
-  return to.length == 0 ? skip() : add(Kind::recv_reduce, peer, with, to, arriving);
+  return add_message(to.length, [&](std::uint64_t at, std::uint64_t units) {
+    return add(Kind::recv_reduce, peer, with.part(at, units), to.part(at, units), arriving);
+  });
 }
 StepId Builder::copy(Slice from, Slice to) {
   return from.length == 0 || from == to ? skip() : add(Kind::copy, -1, from, to, Side::right);

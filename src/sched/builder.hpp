@@ -46,6 +46,10 @@ class Builder {
   }
   [[nodiscard]] int segment() const { return segment_; }
   [[nodiscard]] int segments() const { return segments_; }
+  // Later messages go in pieces, each of which may be passed on as soon as it is there. The ends
+  // come first: they may lie on pages with other data, and calls that return early wait for them.
+  // All pieces but one have a multiple of 64 units: in units of bytes no element is cut.
+  void cut_messages(bool cut) { cuts_ = cut; }
   void set_priority(int priority) { priority_ = static_cast<std::uint16_t>(priority); }
 
   // The caller had no memory: finish() marks the schedule as not complete.
@@ -69,6 +73,8 @@ class Builder {
     taken += units;
     return slice;
   }
+  template <class Piece>
+  StepId add_message(std::uint64_t length, const Piece& piece);
   StepId skip();
   StepId add(Kind kind, int peer, Slice source, Slice target, Side side);
   void depend(StepId self, StepId on);
@@ -86,6 +92,7 @@ class Builder {
   std::uint16_t segment_ = 0;
   std::uint16_t priority_ = 0;
   int segments_ = 1;
+  bool cuts_ = false;
   bool failed_ = false;
 };
 

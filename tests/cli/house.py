@@ -30,9 +30,9 @@ BELOW = {
     "pmix": {"base", "sys", "shm", "kv"},
     "observe": {"base", "sys", "shm", "kv"},
     "transport": {"base", "sys", "shm"},
-    "overlap": {"base", "sys", "shm", "transport"},
     "sched": {"base", "sys", "shm", "topo", "reduce", "transport"},
 }
+BELOW["overlap"] = BELOW["sched"] | {"sched"}
 BELOW["coll"] = BELOW["sched"] | {"sched"}
 BELOW["select"] = BELOW["coll"] | {"coll"}
 BELOW["engine"] = BELOW["select"] | {"select", "observe", "overlap"}

@@ -8,9 +8,8 @@
 #include <random>
 #include <span>
 
-#include "overlap/deferred_calls.hpp"
-#include "threads/drivers.hpp"
 #include "threads/job.hpp"
+#include "threads/overlap_job.hpp"
 #include "transport/bulk/bulk_transport.hpp"
 #include "transport/pass.hpp"
 #include "unit/faults_support.hpp"
@@ -20,38 +19,13 @@ namespace {
 
 using overlap::Exchange;
 
-class OverlapJob {
- public:
-  explicit OverlapJob(int ranks) : messages_(ranks) {
-    overlap::DeferredCalls::Settings settings;
-    settings.most = sys::FaultMode::kernel;
-    settings.least_bytes = 4096;
-    for (int r = 0; r < ranks; ++r) drivers_.emplace_back(messages_.driver(r)).open(settings);
-  }
-  bulk::Driver& messages(int rank) { return messages_.driver(rank); }
-  [[nodiscard]] bool can_guard() const {
-    return drivers_[0].guard_error() == 0 && drivers_[0].mode() == sys::FaultMode::kernel;
-  }
-  void run(const std::function<void(int rank, overlap::DeferredCalls& driver)>& main) {
-    std::vector<std::jthread> threads;
-    for (int r = 0; r < static_cast<int>(drivers_.size()); ++r) threads.emplace_back([&, r] { main(r, drivers_[r]); });
-  }
-
- private:
-  DriverJob messages_;
-  std::deque<overlap::DeferredCalls> drivers_;
-};
-
 // What a call moves. The spans must outlive it.
 Exchange exchange_of(std::span<const overlap::MessageOut> sends, std::span<const overlap::MessageIn> receives,
                      std::span<const overlap::Block> blocks, char* buffer, std::uint64_t bytes) {
   Exchange made;
-  made.sends = sends.data();
-  made.send_count = sends.size();
-  made.receives = receives.data();
-  made.receive_count = receives.size();
-  made.blocks = blocks.data();
-  made.block_count = blocks.size();
+  made.sends = sends;
+  made.receives = receives;
+  made.blocks = blocks;
   made.buffer = buffer;
   made.buffer_bytes = bytes;
   return made;
@@ -228,7 +202,7 @@ bool sum_along_a_chain(overlap::DeferredCalls& driver, int rank, int ranks, std:
     if (rank == ranks - 1)
       sends.push_back({rank - 1, mine, pieces[i].bytes, i});
     else
-      receives.push_back({rank + 1, pieces[i], i, rank - 1, overlap::MessageIn::kNoBlock, i < 2, mine, rank == 0});
+      receives.push_back({rank + 1, pieces[i], i, rank - 1, overlap::MessageIn::kNoBlock, i < 2, mine, rank == 0, i});
   }
   if (rank == 0) blocks.push_back({0, bytes});
   Exchange exchange =

@@ -27,11 +27,10 @@ inline Job make_job(Collective collective, int size, std::uint64_t count, int ro
 // Verifies an algorithm after `change` has changed the schedule of each rank. Returns what was
 // found, "" for nothing.
 using Change = std::function<void(int rank, Schedule& schedule)>;
-inline std::string verify(const Job& job, coll::Emit emit, const Parameters& parameters = {},
+inline std::string verify(const Job& job, const Algorithm& algorithm, const Parameters& parameters = {},
                           const Change& change = {}) {
   sched::Verifier verifier;
   coll::Builder builder;
-  const Algorithm algorithm{coll::regular_form(job.problem.collective), "tested", emit, Algorithm::nothing, 2, false};
   const bool good = coll::keeps_promise(verifier, job, [&](const coll::Problem& problem) {
     Schedule schedule = coll::build(builder, algorithm, problem, parameters);
     if (change) change(problem.rank, schedule);
@@ -39,6 +38,11 @@ inline std::string verify(const Job& job, coll::Emit emit, const Parameters& par
   });
   EXPECT_EQ(good, verifier.failure().empty());
   return verifier.failure();
+}
+inline std::string verify(const Job& job, coll::Emit emit, const Parameters& parameters = {},
+                          const Change& change = {}) {
+  const Collective collective = coll::regular_form(job.problem.collective);
+  return verify(job, Algorithm{collective, "tested", emit, Algorithm::nothing, 2, false}, parameters, change);
 }
 
 }  // namespace stretto::test

@@ -28,6 +28,40 @@ TEST(Verify, RightAlgorithmsPass) {
   EXPECT_EQ(verify(make_job(Collective::barrier, 6, 0), coll::barrier_tree), "");
 }
 
+// Vectors that are not cut, are cut in a few pieces, and in pieces of the greatest length.
+TEST(Verify, PipelinesPass) {
+  constexpr std::uint64_t kCounts[] = {0, 1, 16'384, 16'385, 70'000, 200'001, 20'000'003};
+  for (const Collective collective :
+       {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::allgather}) {
+    const Algorithm& pipeline = *coll::find_algorithm(collective, "pipeline");
+    for (int size = 1; size <= 17; ++size) {
+      Job job = make_job(collective, size, 0);
+      for (int root = 0; root < (job.is_rooted() ? size : 1); ++root) {
+        for (const std::uint64_t count : kCounts) {
+          // At root 0, or of few ranks, all of them.
+          if (root != 0 && size > 4 && count != kCounts[static_cast<std::size_t>(root + size) % std::size(kCounts)])
+            continue;
+          job = make_job(collective, size, count, root, (root + size) % 2 == 0);
+          job.problem.in_place = collective != Collective::bcast && count % 2 == 1;
+          EXPECT_EQ(verify(job, pipeline), "")
+              << kCollectiveNames[static_cast<int>(collective)] << ' ' << size << ' ' << root << ' ' << count;
+        }
+      }
+    }
+  }
+}
+TEST(Verify, PipelinesOfPartsThatDifferPass) {
+  constexpr std::uint64_t kLengths[] = {0, 100'000, 1, 16'385, 16'384, 2'000'000};
+  for (int size = 1; size <= 17; ++size) {
+    Job job = make_job(Collective::allgatherv, size, 0);
+    job.problem.in_place = size % 2 == 0;
+    job.begins.push_back(0);
+    for (int r = 0; r < size; ++r)
+      job.begins.push_back(job.begins.back() + kLengths[static_cast<std::size_t>(size + r) % std::size(kLengths)]);
+    EXPECT_EQ(verify(job, *coll::find_algorithm(Collective::allgather, "pipeline")), "") << size;
+  }
+}
+
 TEST(Verify, MissingReceive) {
   EXPECT_FINDS("nobody receives this", bcast(3), [](Builder& b, const Call& c) {
     if (c.group.me == 0) b.send(1, c.in);

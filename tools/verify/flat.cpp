@@ -82,13 +82,17 @@ class Trials {
   }
 
   // Lengths that can be cut everywhere, or so short that some ranks get nothing.
-  static void lengths(Job& job, std::size_t some) {
+  void lengths(Job& job, std::size_t some) const {
     const auto size = static_cast<std::uint64_t>(job.problem.size);
     const Collective form = coll::regular_form(job.problem.collective);
     const bool vector = form == Collective::bcast || (job.is_reduction() && form != Collective::reduce_scatter);
     const std::uint64_t counts[] = {vector ? 16 * size + 5 : 11, vector ? size + 1 : 8, vector ? 3u : 1u, 1021};
     job.problem.count = counts[some / 16 % std::size(counts)];
     uneven_parts(job, some);
+    if ((algorithm_.needs & Algorithm::in_pieces) == 0) return;
+    constexpr std::uint64_t kLong = 2000;  // messages that are cut
+    job.problem.count *= kLong;
+    for (std::uint64_t& begin : job.begins) begin *= kLong;
   }
 
   Findings& findings_;

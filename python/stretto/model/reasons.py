@@ -84,6 +84,7 @@ def advice(op: str, ranks: int, root: int, ordered: bool, algorithm: str) -> lis
         "binomial": 0,
         "knomial": 0,
         "chain": 0,
+        "pipeline": 0,
         "kchain": 0,
         "kchain_long_first": 0,
         "flat": 0,

@@ -3,7 +3,8 @@
 // member.
 //
 // Cost: P - 1 messages of one part each, always to the next member. Wins for long parts, and for
-// parts of different lengths.
+// parts of different lengths. A pipeline cuts these messages, and brings one part after the other:
+// for calls that return early.
 //
 // Thakur, Rabenseifner, Gropp 2005.
 #include "coll/algorithms.hpp"

@@ -14,6 +14,7 @@
 //   kchain     ceil((P - 1) / k) t(s) + (S k - 1) g(s): between chain and flat, best at
 //              k = sqrt((P - 1) t / (S g))
 //   binary     about log2 P t(s) + 2 S g(s): wins for middle lengths and many members
+//   pipeline   a chain that cuts its messages itself: for calls that return early
 // Bytes: every member but the root receives the vector once.
 //
 // Binomial and chains: Chan, Heimlich, Purkayastha, van de Geijn 2007; the k-chain's best k:

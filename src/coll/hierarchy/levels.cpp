@@ -116,7 +116,7 @@ void Levels::emit(int level, Collective collective, const Call& call) {
   const HierarchyPlan::Choice chosen = choice(level, collective);
   Call with_parameters = call;
   with_parameters.parameters.k = chosen.k;
-  chosen.algorithm->emit(builder_, with_parameters);
+  chosen.algorithm->emit_to(builder_, with_parameters);
 }
 
 }  // namespace stretto::coll

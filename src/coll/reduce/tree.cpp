@@ -13,6 +13,7 @@
 //              k about sqrt((P - 1)(t + c) / c); the shorter chains come first, as they are ready
 //              first (kchain_long_first: last)
 //   binary     floor(log2 P) levels of two messages; its root is member P - 1
+//   pipeline   a chain that cuts its messages itself: for calls that return early
 // Bytes: every member but the root sends the vector once.
 //
 // The balanced in-order binary tree and the k-chain, with their LogP cost: Kurnosov, Tokmasheva

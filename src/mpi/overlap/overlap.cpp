@@ -139,13 +139,13 @@ void Overlap::start(State& state, const int* job_ranks, const std::int32_t* node
   next_ = next;
   policy_ = policy;
   const auto size = static_cast<std::size_t>(state.size);
-  if (!ring_.resize(size, 0) || !place_.resize(size, 0)) std::abort();  // a few words a rank: all members need them
+  if (!ring_.resize(size, 0) || !ring_jobs_.resize(size, 0)) std::abort();  // a few words a rank: all members need them
   for (int r = 0; r < state.size; ++r) ring_[r] = r;
   std::sort(ring_.begin(), ring_.end(), [&](int a, int b) {
     const std::int32_t one = nodes[job_ranks[a]], other = nodes[job_ranks[b]];
     return one != other ? one < other : a < b;
   });
-  for (int i = 0; i < state.size; ++i) place_[ring_[i]] = i;
+  for (int i = 0; i < state.size; ++i) ring_jobs_[i] = job_ranks[ring_[i]];
 }
 
 std::uint32_t Overlap::wanted() const { return stage_ == Stage::off ? 0 : kServed & job()->wanted; }
@@ -203,7 +203,7 @@ engine::Outcome Overlap::run(overlap::Exchange& call, std::uint64_t bytes) {
   if (result.lost.rank >= 0)
     log_line(LogLevel::error, "communicator of %d ranks: %s; rank %d of the job waits for others in MPI_%s",
              state_->size, Culprit(result.status, result.lost).text, job_ranks_[state_->rank], call.name);
-  if (is_long && call.receive_count != 0) judge(result.early, result.refused);
+  if (is_long && !call.receives.empty()) judge(result.early, result.refused);
   const std::uint32_t why = std::uint32_t{1} << static_cast<int>(result.refused);  // `none` also if it came too late
   if (options().explain() && is_long && (told_ & why) == 0 &&
       (result.early || result.refused != overlap::Refusal::none)) {
@@ -245,14 +245,11 @@ bool Overlap::pass(int peer, bool sends, char* data, std::uint64_t bytes, std::u
   call.comm = id_;
   call.call = ~number;  // no collective comes so far
   call.is_measuring = true;
-  call.sends = &send;
-  call.send_count = sends ? 1 : 0;
-  call.receives = &receive;
-  call.receive_count = sends ? 0 : 1;
+  call.sends = {&send, sends ? 1u : 0u};
+  call.receives = {&receive, sends ? 0u : 1u};
   call.buffer = data;
   call.buffer_bytes = bytes;
-  call.blocks = &block;
-  call.block_count = 1;
+  call.blocks = {&block, 1};
   return driver()->run(call, policy_).status == Status::ok;
 }
 

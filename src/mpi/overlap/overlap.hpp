@@ -9,11 +9,9 @@
 // A process has one object of such calls (overlap/deferred_calls.hpp), on its connections. It opens
 // with the first communicator that asks.
 //
-//   Alltoall, Gather, Scatter (and v)  each block goes straight from its source to its target
-//   Bcast                              a chain of ranks, node after node, in segments
-//   Allgather (and v)                  a ring of ranks, node after node, in segments
-//   Reduce, Allreduce                  a chain in which each rank adds its own part. Kernels only:
-//                                      no user's function runs on the driver's thread.
+// The messages of a call are those of a schedule (overlap/played_schedule.hpp). overlap_calls.cpp
+// names the algorithms. Reductions are by kernels only: no user's function runs on the driver's
+// thread.
 #pragma once
 #include "base/array.hpp"
 #include "engine/engine.hpp"
@@ -70,18 +68,17 @@ class Overlap {
   bool is_fast_enough(int other);
   bool pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
   bool tries(Collective as, std::uint64_t bytes);
+  struct Played;
+  engine::Outcome combine(Played& call, const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool gets,
+                          bool may_defer);
+  engine::Outcome play(Played& call, bool gets, std::uint64_t bytes, bool may_defer);
   engine::Outcome run(overlap::Exchange& call, std::uint64_t bytes);
   engine::Outcome give_up();
-  // The job's rank of the member that is so many places behind this one in the ring.
-  [[nodiscard]] int ring_peer(int places) const {
-    const int at = (place_[state_->rank] + places + state_->size) % state_->size;
-    return job_ranks_[ring_[at]];
-  }
 
   Stage stage_ = Stage::off;
   State* state_ = nullptr;
   const int* job_ranks_ = nullptr;
-  Array<int> ring_, place_;  // members, node after node; where each is in this order
+  Array<int> ring_, ring_jobs_;  // members, node after node; their ranks in the job
   const std::int32_t* nodes_ = nullptr;
   transport::Transport next_;
   shm::WaitPolicy policy_;
