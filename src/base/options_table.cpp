@@ -96,12 +96,12 @@ constexpr OptionRow kRows[] = {
            "between two tests it gives the processor away. auto: where the ranks of the node have fewer processors, "
            "in functions in which the MPI keeps the processor. Each rank decides alone"),
     with_choices(
-        number(Option::tiers, OptionKind::word_or_integer, "STRETTO_TIERS", kTiersAuto, kTiersOff, 1 << 30, 1,
-               "from how many ranks of one node on a communicator has tiers: groups of the ranks that share an L3 "
-               "cache, a NUMA "
-               "node, a socket. Reductions, Barrier and longer Bcasts then go from group to group. auto: from 17 ranks "
-               "on, if "
-               "each has a processor. off: no tiers. Off on one rank is off on all, else the highest number counts"),
+        number(
+            Option::tiers, OptionKind::word_or_integer, "STRETTO_TIERS", kTiersAuto, kTiersOff, 1 << 30, 1,
+            "from how many ranks of one node on a communicator has tiers and rails: groups of the ranks that share "
+            "an L3 cache or a socket. Reductions, Barrier and Bcasts then go from group to group. auto: from 9 ranks "
+            "on, if each has a processor. off: no tiers. Off on one rank is off on all, else the highest number "
+            "counts"),
         "off|auto"),
     with_choices(
         number(

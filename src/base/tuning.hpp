@@ -18,6 +18,10 @@ struct Tuning {
   // The same for readers whose caches are far: three lines from there take longer than one slot
   // past the caches.
   unsigned inline_records_far = 2;
+  // By the model of a node: the same for the boards of tiers and rails. One record is the most in
+  // their channels, and on a board that more than `inline_records_readers` members read.
+  unsigned inline_records_tier = 2;
+  int inline_records_readers = 8;
 
   // Longer messages go in fragments of 1/parts of the message, at least `least` and at most `most`
   // bytes (or a slot). From the second fragment on, copying in and copying out overlap. The cost of
@@ -110,16 +114,27 @@ struct Tuning {
   // Barrier goes in rounds.
   int barrier_flat_ranks = 32;
 
-  // From so many ranks of a node on, a communicator has tiers (topo/tiers.hpp): groups of at most
-  // `tier_members` ranks, and of twice as many leaders. Reductions up to `tiers_reduce_bytes` go by
-  // them, and Bcasts of more than `tiers_bcast_bytes` between sockets. By the model of a node
-  // (docs/model/node.md): a Bcast within a socket is faster from one board.
-  int tiers_from_ranks = 17, tier_members = 8;
-  std::size_t tiers_reduce_bytes = 32 << 10, tiers_bcast_bytes = 4 << 10;
-  // Where a communicator has sockets (topo/sockets.hpp), an Allreduce goes by them if a slice has
-  // more bytes than this, and in any case above `tiers_reduce_bytes`. By the model of a node: with
-  // 16 ranks a socket slices of 256 bytes take less time than tiers, with 64 some of 1 KiB.
-  std::size_t sockets_slice_bytes = 512;
+  // From so many ranks of a node on, a communicator has tiers and rails (topo/groups.hpp): lowest
+  // groups have at most `tier_members` ranks. Among up to `flat_ranks` ranks, vectors of up to
+  // `flat_bytes` go another way. Reductions up to `tiers_reduce_bytes` go by tiers. All this is by
+  // the model of a node (docs/model/node.md).
+  int tiers_from_ranks = 9, tier_members = 8;
+  int flat_ranks = 16;
+  std::size_t flat_bytes = 128;
+  std::size_t tiers_reduce_bytes = 32 << 10;
+  // Longer vectors than these go by rails; those of a Reduce_scatter always do among more than
+  // `flat_ranks` ranks. The highest groups exchange slices as they are, if these have at most
+  // `rails_flat_bytes` together.
+  std::size_t rails_reduce_bytes = 128, rails_scatter_bytes = 2 << 10;
+  std::size_t rails_flat_bytes = 1 << 10;
+  // Bcasts of few bytes go by tiers where many ranks would read one board, in particular from a
+  // cache that they share. Long ones do so from these lengths on, between sockets and within one.
+  struct BcastTiers {
+    int least_ranks;
+    std::size_t short_bytes;
+  };
+  BcastTiers bcast_tiers = {96, 128}, bcast_tiers_wide = {32, 512};
+  std::size_t bcast_far_bytes = 4 << 10, bcast_long_bytes = 16 << 10;
 
   // The members of a communicator agree on what serves it after this many collectives in which
   // every rank waits for all others anyway. They agree after `agree_calls_of_any_kind` of any kind

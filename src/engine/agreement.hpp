@@ -99,10 +99,10 @@ class Agreement {
   bool reserve_tiers();
   void refuse_tiers(const char* why) const;
   void find_tiers();
-  void make_teams(coll_shm::Tiers& tiers, int first);
   template <class OffsetIn>
-  shm::Team* make_team(int index, const int* ranks, int size, OffsetIn offset_in);
-  void make_sockets(coll_shm::Sockets& sockets);
+  shm::Team* make_team(const topo::Group& group, OffsetIn offset_in);
+  void make_teams(coll_shm::Tiers& tiers, std::uint64_t (TierBlocks::*blocks)[TierBlocks::kLevels],
+                  const coll_shm::Tiers* others);
   void make_tiers();
   [[nodiscard]] bool have_met() const;
   bool attach();

@@ -19,9 +19,9 @@ void Agreement::refuse_tiers(const char* why) const {
 // rank cannot go on: the others use the tiers.
 void Agreement::find_tiers() {
   Array<topo::Binding> bindings;
-  int most_members = topo::Tier::kMostRanks;
+  int most_members = topo::Groups::kMostRanks;
   for (int r = 0; r < bootstrap_.size; ++r) {
-    if (all_[r].blocks.tiers[0] == 0) return refuse_tiers("a rank has another value, or no memory for tiers");
+    if (all_[r].blocks.placed[0] == 0) return refuse_tiers("a rank has another value, or no memory for tiers");
     if (comm_->crowded && all_[r].tiers_wanted == 0)
       return refuse_tiers("fewer processors than ranks, and a rank does not ask for tiers there");
     most_members = std::min(most_members, all_[r].tier_members);
@@ -30,61 +30,62 @@ void Agreement::find_tiers() {
   void* const memory = std::malloc(sizeof(CommTiers));
   if (bindings.failed() || memory == nullptr) std::abort();
   CommTiers& tiers = *(comm_->tiers = new (memory) CommTiers);
-  const auto find = [&](coll_shm::Tiers& found, const topo::Binding* bound) {
-    return found.groups.find(bootstrap_.rank, bootstrap_.size, bound, most_members);
+  const auto find = [&](coll_shm::Tiers& found, const topo::Plan& plan, const topo::Binding* bound) {
+    const auto fits = [&](const topo::Binding* by) {
+      return found.groups.find(bootstrap_.rank, bootstrap_.size, by, plan.at_most(most_members));
+    };
+    if (!fits(bound) && !fits(nullptr)) std::abort();
   };
-  if (!find(tiers.placed, bindings.data()) && !find(tiers.placed, nullptr)) std::abort();
-  if (!tiers.placed.groups.keep_rank_order() && !find(tiers.ranked, nullptr)) std::abort();
-  if (tiers.sockets.groups.find(bootstrap_.rank, bootstrap_.size, bindings.data()))
-    comm_->tier_choice.sockets = &tiers.sockets;
-  comm_->tier_choice.placed = &tiers.placed;
-  comm_->tier_choice.ranked = tiers.placed.groups.keep_rank_order() ? &tiers.placed : &tiers.ranked;
+  find(tiers.placed, topo::kShortPlan, bindings.data());
+  find(tiers.deep, topo::kLongPlan, bindings.data());
+  find(tiers.rails, topo::kRailsPlan, bindings.data());
+  const bool keep_order = tiers.placed.groups.keep_rank_order();
+  if (!keep_order) find(tiers.ranked, topo::kShortPlan, nullptr);
+  comm_->tier_choice = {&tiers.placed, &tiers.deep, keep_order ? &tiers.placed : &tiers.ranked, &tiers.rails};
 }
 
-// Makes a team of ranks that all members know. This rank is number `index` of them. A member's
-// directory is at offset_in(its blocks) in its segment.
+// Makes the team of a group. All its members know which one it is, and have a directory at
+// offset_in(their blocks) in their segments.
 template <class OffsetIn>
-shm::Team* Agreement::make_team(int index, const int* ranks, int size, OffsetIn offset_in) {
+shm::Team* Agreement::make_team(const topo::Group& group, OffsetIn offset_in) {
   char* const own = process_.segment.base() + offset_in(mine_.blocks);
-  shm::Team* const team = comm_->team->create_tier(index, ranks, size, own);
+  shm::Team* const team = comm_->team->create_tier(group.index, group.members.data(), group.size(), own);
   if (team == nullptr) std::abort();  // its peers rely on this rank's part
   team->settle_tier();
-  for (int m = 0; m < size; ++m) {
-    if (m == index) continue;
-    Introduction& member = all_[ranks[m]];
+  for (int m = 0; m < group.size(); ++m) {
+    if (m == group.index) continue;
+    Introduction& member = all_[group.members[static_cast<std::size_t>(m)]];
     team->connect_tier(m, process_.attachments.find(member.identity)->base + offset_in(member.blocks));
   }
   std::swap(offset_in(comm_->tiers->blocks), offset_in(mine_.blocks));
   return team;
 }
 
-// Makes the teams of `tiers`, in blocks from that of number `first` on. Their numbers are the same
-// on all members of a group. The caller holds the lock.
-void Agreement::make_teams(coll_shm::Tiers& tiers, int first) {
-  for (int tier = 0; tier < tiers.count(); ++tier) {
-    const topo::Tier& group = tiers.groups[tier];
-    const auto offset_in = [&](TierBlocks& blocks) -> std::uint64_t& { return blocks.tiers[first + group.level]; };
-    tiers.teams[tier] = make_team(group.index, group.members, group.size, offset_in);
+// Makes the teams of `tiers`. Groups with the members of one that has a team share it. The caller
+// holds the lock.
+void Agreement::make_teams(coll_shm::Tiers& tiers, std::uint64_t (TierBlocks::*blocks)[TierBlocks::kLevels],
+                           const coll_shm::Tiers* others) {
+  for (int i = 0; i < tiers.groups.count(); ++i) {
+    const topo::Group& group = tiers.groups[i];
+    const auto is_same = [&](const topo::Group& other) {
+      return std::equal(group.members.begin(), group.members.end(), other.members.begin(), other.members.end());
+    };
+    for (int t = 0; others != nullptr && t < others->groups.count(); ++t) {
+      if (is_same(others->groups[t])) tiers.teams[i] = others->teams[t];
+    }
+    if (tiers.teams[i] != nullptr) continue;
+    tiers.teams[i] = make_team(group, [&](TierBlocks& of) -> std::uint64_t& { return (of.*blocks)[group.level]; });
   }
-}
-
-void Agreement::make_sockets(coll_shm::Sockets& sockets) {
-  const topo::Sockets& groups = sockets.groups;
-  const auto of = [&](int index, const Array<int>& ranks, std::uint64_t TierBlocks::* block) {
-    return make_team(index, ranks.data(), static_cast<int>(ranks.size()),
-                     [block](TierBlocks& blocks) -> std::uint64_t& { return blocks.*block; });
-  };
-  sockets.inside = of(groups.index(), groups.inside(), &TierBlocks::inside);
-  if (!groups.across().empty()) sockets.across = of(groups.socket(), groups.across(), &TierBlocks::across);
 }
 
 void Agreement::make_tiers() {
   find_tiers();
   const Locked locked(process_.lock);
-  if (comm_->tiers != nullptr) {
-    make_teams(comm_->tiers->placed, 0);
-    make_teams(comm_->tiers->ranked, topo::Tiers::kMost);
-    if (comm_->tier_choice.sockets != nullptr) make_sockets(comm_->tiers->sockets);
+  if (CommTiers* const tiers = comm_->tiers; tiers != nullptr) {
+    make_teams(tiers->placed, &TierBlocks::placed, nullptr);
+    make_teams(tiers->deep, &TierBlocks::deep, &tiers->placed);
+    make_teams(tiers->ranked, &TierBlocks::ranked, &tiers->placed);
+    make_teams(tiers->rails, &TierBlocks::rails, &tiers->placed);
   }
   release_tiers(process_, mine_.blocks, bootstrap_.size);
 }

@@ -66,8 +66,10 @@ Refused comm_refused(const Comm& comm) {
 
 coll_shm::TeamTraits comm_members(const Comm& comm) {
   const coll_shm::TierChoice& tiers = comm.tier_choice;
-  const int socket_ranks = tiers.sockets == nullptr ? 0 : tiers.sockets->groups.slices();
-  return {comm_size(comm), tiers.any(), tiers.span_sockets(), socket_ranks};
+  const coll_shm::Tiers* const rails = tiers.rails_of(false, false);
+  coll_shm::TeamTraits members = coll_shm::traits_of(comm_size(comm), tiers);
+  members.rails = rails == nullptr ? 0 : rails->groups.slices(0);
+  return members;
 }
 void comm_keep_order(Comm& comm) { comm.tier_choice.left_to_right = true; }
 

@@ -22,27 +22,29 @@ namespace stretto::engine {
 
 class Watchdog;
 
-// Where a rank has the directories of its tiers, and of its two teams by sockets: offsets in its
-// segment. 0: nowhere.
+// Where a rank has the directories of its groups, by plan and level: offsets in its segment. 0:
+// nowhere.
 struct TierBlocks {
-  std::uint64_t tiers[2 * topo::Tiers::kMost]{};
-  std::uint64_t inside = 0, across = 0;
+  static constexpr int kLevels = topo::Groups::kMostLevels;
+  std::uint64_t placed[kLevels]{}, deep[kLevels]{}, ranked[kLevels]{}, rails[kLevels]{};
 
   // Calls visit(offset, members) with the most members that each may have among so many ranks.
   template <class Visit>
   void each(int ranks, Visit visit) {
-    for (std::uint64_t& tier : tiers) visit(tier, topo::Tier::kMostMembers);
-    visit(inside, ranks);
-    visit(across, topo::Sockets::kMost);
+    for (int level = 0; level < kLevels; ++level) {
+      const int most = level == 0 ? topo::Groups::kMostRanks : topo::Groups::kMostLeaders;
+      visit(placed[level], most);
+      visit(deep[level], most);
+      visit(ranked[level], most);
+      visit(rails[level], level == 0 ? most : ranks);
+    }
   }
 };
 
-// The tiers of a communicator: groups by caches and sockets, and, where these do not keep the order
-// of ranks, groups of neighbouring ranks.
+// The groups of a communicator, by plan. Those of `ranked` are neighbours: there are some where the
+// others do not keep the order of ranks.
 struct CommTiers {
-  coll_shm::Tiers placed;
-  coll_shm::Tiers ranked;
-  coll_shm::Sockets sockets;
+  coll_shm::Tiers placed, deep, ranked, rails;
   TierBlocks blocks;
 };
 

@@ -8,7 +8,7 @@
 
 #include "base/options.hpp"
 #include "base/tuning.hpp"
-#include "topo/tiers.hpp"
+#include "topo/groups.hpp"
 
 namespace stretto::engine {
 

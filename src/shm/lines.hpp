@@ -281,7 +281,7 @@ constexpr std::size_t rings_bytes(unsigned size) {
 
 // Members with different builds of the library must not meet. The layout version depends on all
 // that peers rely on.
-inline constexpr std::uint32_t kProtocol = 18;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 19;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords},
@@ -299,7 +299,7 @@ struct BlockLayout {
   bool tier = false;
 
   static constexpr unsigned kFewMembers = 16;  // so many have their ack lines in the block
-  static constexpr unsigned kTiers = 8;        // of one rank
+  static constexpr unsigned kTiers = 12;       // of one rank
   static constexpr unsigned kTierMembers = 16;
 
   [[nodiscard]] constexpr unsigned records() const { return tier ? kLeastRecords : queue_records(size); }
@@ -323,7 +323,7 @@ struct BlockLayout {
   [[nodiscard]] constexpr std::size_t bytes() const { return directory() + Directory::bytes(size); }
   // The place of the rest, which has addresses only: ack lines, then rings. It is no part of the
   // block. There is an ack line and a channel for each member, a board, and the same of the tiers
-  // and of the two teams of sockets.
+  // and of the rails, which together have no more members.
   [[nodiscard]] constexpr std::size_t place_rings() const {
     return (2 * size + (kTiers + 1) * kTierMembers) * sizeof(Ack);
   }

@@ -68,17 +68,18 @@ def allreduce() -> dict[str, Any]:
 
 
 def test_tiers_move_few_lines_to_few_readers(allreduce: dict[str, Any]) -> None:
-    """Each rank's data go up, and the result comes down to it: 254 lines. With queues between all
-    ranks they were 18,288. Only the release may have many readers."""
+    """Each rank's data go up, and the result comes down to it: 254 lines, and those of 16 leaders that read from each
+    other. With queues between all ranks they were 18,288."""
     assert 254 <= allreduce["line_transfers"] < 1_000
-    assert allreduce["crowded_lines"] <= 2 and allreduce["socket_transfers"] <= 16
+    assert allreduce["crowded_lines"] <= 2 and allreduce["socket_transfers"] <= 144
 
 
-def test_slices_of_long_allreduces_cross_between_sockets_once() -> None:
-    """To the other socket and back. By slices of all ranks it is 8 times as many lines."""
+def test_slices_of_long_allreduces_rarely_cross_between_sockets() -> None:
+    """To the other socket and back, once by each lowest group's rank. By slices of all ranks it is 8 times as many
+    lines."""
     size = 64 << 10
     (row,) = ask(machines.load("xeon-2x16"), "allreduce", 32, [size], [node.OURS])
-    assert row["way"] == "shm:sockets"
+    assert row["way"] == "shm:rails"
     assert 2 <= row["socket_transfers"] / (size / 64) <= 2.1
 
 
@@ -143,3 +144,45 @@ def test_wide_l3_bcast_is_flat_to_1_mib() -> None:
 def test_wide_l3_reduce_goes_by_groups_of_4() -> None:
     found = times(ask(XEON, "reduce", 32, [8, 256, 4096], ["4+socket", "socket", "flat"]))
     assert found["4+socket"] < min(found["socket"], found["flat"])
+
+
+# ---- the grid ------------------------------------------------------------------------------------
+
+SHAPES = ["flat", "l3", "socket", "l3+socket", "numa+socket", "l3+numa+socket", "4+socket"]
+GRID_RANKS = [8, 9, 12, 16, 24, 32, 48, 64, 96, 128]
+GRID_SIZES = [8, 64, 256, 1024, 4096]
+BOUND = 1.3  # times the bare flags of the best shape
+# Why more is allowed: (call, most ranks, most bytes): bound. A flag has no counter, no call number
+# and no ack, which is what a reader of a few short messages mostly waits for. A Bcast's flag lies
+# beside its data.
+SHORT = {
+    ("reduce", 24, 1024): 2.3,
+    ("reduce", 128, 256): 1.6,
+    ("bcast", 24, 1024): 1.8,
+    ("bcast", 96, 1024): 1.7,
+    ("bcast", 128, 1024): 1.4,
+    ("allreduce", 24, 1024): 1.7,
+}
+
+
+def allowed(op: str, ranks: int, size: int) -> float:
+    found = [
+        bound for (name, most, longest), bound in SHORT.items() if name == op and ranks <= most and size <= longest
+    ]
+    return min(found, default=BOUND)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", ["epyc-2x64", "xeon-wide-l3", "arm-2x64"])
+@pytest.mark.parametrize("op", ["allreduce", "reduce", "barrier", "bcast"])
+def test_no_call_is_far_from_the_best_shape(name: str, op: str) -> None:
+    wrong = []
+    for ranks in GRID_RANKS:
+        rows = ask(machines.load(name), op, ranks, GRID_SIZES, [node.OURS, *SHAPES])
+        for size in {row["bytes"] for row in rows}:
+            ours, *shapes = [row for row in rows if row["bytes"] == size]
+            best = min(row["time_us"] for row in shapes)
+            if ours["time_us"] > allowed(op, ranks, size) * best:
+                wrong.append((ranks, size, ours["way"], ours["time_us"], best))
+    assert not wrong

@@ -91,8 +91,8 @@ def test_what_is_no_schedule_is_said(stretto: Tool, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("op", "bytes_", "others"),
     [
-        ("allreduce", "64", ["shm:slices", "shm:sockets"]),
-        ("allreduce", "1M", ["shm:flat", "shm:sockets"]),
+        ("allreduce", "64", ["shm:slices"]),
+        ("allreduce", "1M", ["shm:flat"]),
         ("reduce", "64", ["shm:slices"]),
         ("bcast", "64", []),
     ],

@@ -103,7 +103,7 @@ def test_rank_0_reads_for_all(check: Callable, tmp_path: Path) -> None:
         (
             "allreduce: shm:ring\n",
             "/rules:1:12: an algorithm over shared memory was expected: shm:flat or shm:slices or shm:tiers or "
-            "shm:sockets; what is built in decides",
+            "shm:rails; what is built in decides",
         ),
         (None, "cannot read {path}: No such file or directory (STRETTO_RULES); what is built in decides"),
     ],

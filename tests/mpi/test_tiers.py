@@ -15,7 +15,8 @@ PLACES = {
     "dealt": "0,3,6: l3=0 socket=0\n1,4,7: l3=1 socket=0\n2,5: l3=2 socket=1\n",
     "nowhere": "",
 }
-RULES = "".join(f"{name}: shm:tiers\n" for name in ("bcast", "reduce", "allreduce", "reduce_scatter", "scan", "exscan"))
+BY_TIERS = ("barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "scan", "exscan")
+RULES = "".join(f"{name}: shm:tiers\n" for name in BY_TIERS)
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_against_oracle(
 def test_explain_names_them(mpi: Mpi, run_mpi: Callable, build_program: Callable, tiers: Callable) -> None:
     env = tiers("caches") | {"STRETTO_EXPLAIN": "1"}
     job = run_mpi(mpi, 5, [build_program(mpi, "options_check.c"), 2, 100_000], env=env).ok()
-    said = " of 5 ranks, over shared memory: allreduce by tiers, from 32769 bytes on by slices"
+    said = " of 5 ranks, over shared memory: allreduce by flat, from 129 bytes on by rails"
     assert said in job.stderr, job.describe()
 
 

@@ -15,7 +15,7 @@
 #include "engine/process.hpp"
 #include "engine/settings.hpp"
 #include "engine/watchdog.hpp"
-#include "topo/tiers.hpp"
+#include "topo/groups.hpp"
 
 namespace stretto::test {
 

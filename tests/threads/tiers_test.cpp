@@ -27,27 +27,28 @@ class InTiers : public testing::TestWithParam<Where> {
 
 constexpr const char* kByTiers =
     "reduce: shm:tiers\nallreduce: shm:tiers\nreduce_scatter: shm:tiers\nscan: shm:tiers\nexscan: shm:tiers\n"
-    "bcast: shm:tiers\n";
+    "bcast: shm:tiers\nbarrier: shm:tiers\n";
 
 TEST_P(InTiers, ReductionsAreThoseOfAllRanks) { combine_in_rank_order(size(), cases(12) * kEffort); }
 
 TEST_P(InTiers, ReductionsOfAnyLengthAre) { combine_in_rank_order(size(), cases(8) * kEffort, kByTiers); }
 
-constexpr const char* kBySockets = "allreduce: shm:sockets\n";
+constexpr const char* kByRails = "allreduce: shm:rails\nreduce: shm:rails\nreduce_scatter: shm:rails\n";
 
-TEST_P(InTiers, HaveSocketsOfThreeOrTwoRanks) {
-  if (GetParam().tiers != 4 || size() == 3) GTEST_SKIP() << "other sockets";
+// Of 7 ranks one would be alone, so all are one group.
+TEST_P(InTiers, HaveRailsOfThreeOrTwoRanks) {
+  if (GetParam().tiers != 4) GTEST_SKIP() << "other groups";
   Group world(everybody(size()));
   run_job(size(), {}, [&](int rank, engine::Process& process) {
     engine::Comm* comm = make_comm(process, world, rank);
-    EXPECT_EQ(engine::comm_members(*comm).socket_ranks, size() % 3 == 0 ? 3 : 2);
+    EXPECT_EQ(engine::comm_members(*comm).rails, size() == 7 ? 7 : size() % 3 == 0 ? 3 : 2);
     engine::comm_free(comm);
   });
 }
 
-TEST_P(InTiers, ReductionsBySocketsAre) { combine_in_rank_order(size(), cases(12) * kEffort, kBySockets); }
+TEST_P(InTiers, ReductionsByRailsAre) { combine_in_rank_order(size(), cases(12) * kEffort, kByRails); }
 
-TEST_P(InTiers, MistakesBySocketsLeaveNobodyWaiting) { make_mistakes(size(), cases(4) * kEffort, kBySockets); }
+TEST_P(InTiers, MistakesByRailsLeaveNobodyWaiting) { make_mistakes(size(), cases(4) * kEffort, kByRails); }
 
 TEST_P(InTiers, MistakesOfOneRankLeaveNobodyWaiting) { make_mistakes(size(), cases(6) * kEffort); }
 
@@ -88,6 +89,7 @@ TEST_P(InTiers, BarriersWaitForAll) {
   Group world(everybody(size()));
   run_job(size(), {}, [&](int rank, engine::Process& process) {
     engine::Comm* comm = make_comm(process, world, rank);
+    obey(*comm, kByTiers);
     for (int i = 1; i <= cases(20); ++i) {
       if ((i + rank) % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
       ++entered;
@@ -180,7 +182,7 @@ TEST_P(InTiers, RanksThatObeyDifferentRulesNotice) {
 
 std::vector<Where> few_ranks() {
   std::vector<Where> all;
-  for (const int size : {3, 5, 8}) {
+  for (const int size : {3, 5, 7, 8}) {
     for (int tiers = 0; tiers < std::ssize(kFabricatedTiers); ++tiers) all.push_back({size, tiers});
   }
   for (const Where& more : {Where{17, 0}, {17, 3}, {17, 4}}) all.push_back(more);

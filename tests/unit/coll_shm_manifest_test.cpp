@@ -33,8 +33,9 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
 
 TEST(CollShmManifest, TheThresholdsDecide) {
   const auto name = [](Collective collective, std::uint64_t bytes, int ranks, bool tiers = false,
-                       bool span_sockets = true, int socket_ranks = 0) {
-    return std::string(coll_shm::algorithm_of(collective, bytes, {ranks, tiers, span_sockets, socket_ranks}).name);
+                       bool span_sockets = true, int rails = 0, bool wide_caches = false) {
+    return std::string(
+        coll_shm::algorithm_of(collective, bytes, {ranks, tiers, span_sockets, wide_caches, rails}).name);
   };
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks), "flat");
   EXPECT_EQ(name(Collective::barrier, 0, kTuning.barrier_flat_ranks + 1), "dissemination");
@@ -46,16 +47,22 @@ TEST(CollShmManifest, TheThresholdsDecide) {
   EXPECT_EQ(name(Collective::exscan, 8, 3), "flat");
   EXPECT_EQ(name(Collective::gatherv, 8, 3), "channels");
   EXPECT_EQ(name(Collective::barrier, 0, 17, true), "tiers");
-  EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes, 17, true), "board");
-  EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes + 1, 17, true), "tiers");
-  EXPECT_EQ(name(Collective::bcast, kTuning.tiers_bcast_bytes + 1, 17, true, false), "board");
+  EXPECT_EQ(name(Collective::barrier, 0, kTuning.flat_ranks, true), "flat");
+  EXPECT_EQ(name(Collective::bcast, kTuning.bcast_far_bytes, 17, true), "board");
+  EXPECT_EQ(name(Collective::bcast, kTuning.bcast_far_bytes + 1, 17, true), "tiers");
+  EXPECT_EQ(name(Collective::bcast, kTuning.bcast_far_bytes + 1, 17, true, false), "board");
+  EXPECT_EQ(name(Collective::bcast, kTuning.bcast_long_bytes + 1, 17, true, false), "tiers");
+  EXPECT_EQ(name(Collective::bcast, 8, kTuning.bcast_tiers.least_ranks, true), "tiers");
+  EXPECT_EQ(name(Collective::bcast, 8, kTuning.bcast_tiers_wide.least_ranks, true), "board");
+  EXPECT_EQ(name(Collective::bcast, 8, kTuning.bcast_tiers_wide.least_ranks, true, true, 8, true), "tiers");
   EXPECT_EQ(name(Collective::reduce_scatter_block, kTuning.tiers_reduce_bytes, 17, true), "tiers");
+  EXPECT_EQ(name(Collective::reduce_scatter_block, 8, 17, true, true, 8), "rails");
+  EXPECT_EQ(name(Collective::reduce_scatter_block, kTuning.rails_scatter_bytes, 16, true, true, 8), "slices");
   EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes + 1, 17, true), "slices");
-  EXPECT_EQ(name(Collective::allreduce, 16 * kTuning.sockets_slice_bytes, 32, true, true, 16), "tiers");
-  EXPECT_EQ(name(Collective::allreduce, 16 * kTuning.sockets_slice_bytes + 1, 32, true, true, 16), "sockets");
-  EXPECT_EQ(name(Collective::allreduce, kTuning.flat_reduce_bytes, 17, true, true, 2), "tiers");
-  EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes, 256, true, true, 128), "tiers");
-  EXPECT_EQ(name(Collective::allreduce, kTuning.tiers_reduce_bytes + 1, 256, true, true, 128), "sockets");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.flat_bytes, 16, true, true, 8), "flat");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.rails_reduce_bytes, 17, true, true, 8), "tiers");
+  EXPECT_EQ(name(Collective::allreduce, kTuning.rails_reduce_bytes + 1, 9, true, true, 4), "rails");
+  EXPECT_EQ(name(Collective::reduce, kTuning.rails_reduce_bytes + 1, 128, true, true, 8), "rails");
 }
 
 TEST(CollShmManifest, EachAlgorithmHasAFileANameAndAPathOfItsOwn) {

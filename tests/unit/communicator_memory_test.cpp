@@ -11,13 +11,13 @@
 #include "shm/message.hpp"
 #include "shm/segment.hpp"
 #include "shm/team.hpp"
-#include "topo/tiers.hpp"
+#include "topo/groups.hpp"
 
 namespace stretto::shm {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20, kLanesBytes = 4096;
-constexpr unsigned kMostMembers = topo::Tier::kMostMembers;
+constexpr unsigned kMostMembers = topo::Groups::kMostLeaders;
 
 bool back(void* segment, std::uint64_t offset, std::size_t bytes) {
   return static_cast<Segment*>(segment)->back(offset, bytes);
@@ -27,9 +27,9 @@ bool back(void* segment, std::uint64_t offset, std::size_t bytes) {
 struct Part {
   Team* team = nullptr;
   char* block = nullptr;
-  topo::Tiers groups;
-  char* tier_blocks[topo::Tiers::kMost] = {};
-  Team* tiers[topo::Tiers::kMost] = {};
+  topo::Groups groups;
+  char* tier_blocks[topo::Groups::kMostLevels] = {};
+  Team* tiers[topo::Groups::kMostLevels] = {};
 };
 
 class Node {
@@ -57,11 +57,11 @@ class Node {
       Part& part = comm[static_cast<std::size_t>(r)];
       part.block = make_block(r, layout.bytes());
       part.team = Team::create(r, ranks_, instance(r), part.block, lanes_[static_cast<std::size_t>(r)]->team_memory());
-      EXPECT_TRUE(part.groups.find(r, ranks_, nullptr, topo::Tier::kMostRanks));
+      EXPECT_TRUE(part.groups.find(r, ranks_, nullptr, topo::kShortPlan));
       for (int t = 0; t < part.groups.count(); ++t) {
         Team::reset_tier(part.tier_blocks[t] = make_block(r, tier.bytes()), kMostMembers);
       }
-      for (const unsigned members : {layout.size, kMostMembers})  // those by sockets
+      for (const unsigned members : {layout.size, kMostMembers})  // those of rails
         Team::reset_tier(make_block(r, Directory::bytes(members)), members);
       part.team->settle(1, {}, {4096, 4096, 4096, 1});
       const std::uint64_t place = segment(r).place_allocate(layout.place_bytes());
@@ -73,13 +73,13 @@ class Node {
   // Up and down the tiers: what an Allreduce of a few bytes does with queues.
   void go_by_tiers() {
     std::vector<Part>& comm = comms_.back();
-    for (int t = 0; t < topo::Tiers::kMost; ++t) {
+    for (int t = 0; t < topo::Groups::kMostLevels; ++t) {
       each_tier(comm, t, [](Part& part, int tier) {
         if (part.groups[tier].index != 0) publish(*part.tiers[tier], part.tiers[tier]->to(0));
       });
       each_tier(comm, t, [](Part& part, int tier) {
         if (part.groups[tier].index != 0) return;
-        for (int m = 1; m < part.groups[tier].size; ++m) read(part.tiers[tier]->channel(m));
+        for (int m = 1; m < part.groups[tier].size(); ++m) read(part.tiers[tier]->channel(m));
         publish(*part.tiers[tier], part.tiers[tier]->board());
       });
       each_tier(comm, t, [](Part& part, int tier) {
@@ -123,12 +123,13 @@ class Node {
         part.team->connect(r, {segment(r).base(), comm[static_cast<std::size_t>(r)].block, instance(r), 0});
     }
     for (int t = 0; t < part.groups.count(); ++t) {
-      const topo::Tier& group = part.groups[t];
-      Team* const team = part.team->create_tier(group.index, group.members, group.size, part.tier_blocks[t]);
+      const topo::Group& group = part.groups[t];
+      Team* const team = part.team->create_tier(group.index, group.members.data(), group.size(), part.tier_blocks[t]);
       part.tiers[t] = team;
       team->settle_tier();
-      for (int m = 0; m < group.size; ++m)
-        team->connect_tier(m, comm[static_cast<std::size_t>(group.members[m])].tier_blocks[t]);
+      for (int m = 0; m < group.size(); ++m)
+        team->connect_tier(m,
+                           comm[static_cast<std::size_t>(group.members[static_cast<std::size_t>(m)])].tier_blocks[t]);
     }
   }
   template <class Visit>

@@ -96,7 +96,8 @@ void explain_call(Json& json, const select::Machine& machine, const topo::Hierar
   json.key("shared_memory").open('[');
   for (const coll_shm::Algorithm& each : coll_shm::manifest()) {
     const bool other = &each != &coll_shm::algorithm_of(shape.collective, shape.bytes, {shape.ranks});
-    const bool exists = each.path != coll_shm::DataPath::tiers || shape.ranks >= kTuning.tiers_from_ranks;
+    const bool in_groups = each.path == coll_shm::DataPath::tiers || each.path == coll_shm::DataPath::rails;
+    const bool exists = !in_groups || shape.ranks >= kTuning.tiers_from_ranks;
     if (each.collective == coll::regular_form(shape.collective) && other && exists)
       json.text(std::string(coll_shm::kPrefix) + each.name);
   }

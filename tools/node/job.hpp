@@ -7,7 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "node.hpp"
-#include "topo/tiers.hpp"
+#include "topo/groups.hpp"
 
 namespace stretto::node {
 

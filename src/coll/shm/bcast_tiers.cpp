@@ -20,7 +20,7 @@ namespace stretto::coll_shm {
 namespace {
 
 // The member of a tier that has the message first.
-int source_of(const topo::Tier& tier, int root) { return std::max(tier.member_over(root), 0); }
+int source_of(const Tiers& tiers, int tier, int root) { return std::max(tiers.member_over(tier, root), 0); }
 
 // Runs `steps` until `done()`. Fails the call if a member of call.team() that this rank reads from
 // has left, and `misses()`. That other ranks failed is no reason: they may have declared too
@@ -45,7 +45,7 @@ class Boards {
  public:
   Boards(shm::Call& call, const Tiers& tiers, int root) : call_(call) {
     for (int tier = tiers.count() - 1; tier >= 0; --tier) {
-      if (source_of(tiers.groups[tier], root) == tiers.groups[tier].index) teams_[count_++] = tiers.teams[tier];
+      if (source_of(tiers, tier, root) == tiers.groups[tier].index) teams_[count_++] = tiers.teams[tier];
     }
   }
   [[nodiscard]] int count() const { return count_; }
@@ -121,7 +121,7 @@ class Boards {
 
   shm::Call& call_;
   int count_ = 0;
-  shm::Team* teams_[topo::Tiers::kMost] = {};
+  shm::Team* teams_[topo::Groups::kMostLevels] = {};
 };
 
 void send_from_root(shm::Call& call, const Region& buffer, bool good, Boards& boards) {
@@ -141,29 +141,74 @@ void send_from_root(shm::Call& call, const Region& buffer, bool good, Boards& bo
   run_behind(call, -1, send, [&] { return done; }, [] { return false; });
 }
 
-// Where a rank finds the root's message: in its tier, or on the root's own board.
+// The tiers by which a message of so many bytes goes. That of a root which cannot read its data has
+// none.
+const Tiers& tiers_of(const TierChoice& choice, std::uint64_t bytes) {
+  return bytes <= kTuning.bcast_far_bytes ? *choice.placed : *choice.deep;
+}
+
+// The tier from which this rank gets the message. It publishes on those below and above.
+int tier_of(const Tiers& tiers, int root) {
+  int tier = 0;
+  while (source_of(tiers, tier, root) == tiers.groups[tier].index) ++tier;
+  return tier;
+}
+
+// Where this rank gets a message that goes by these tiers.
+struct Source {
+  Source(const Tiers& of, int root)
+      : tiers(of), tier(tier_of(of, root)), team(*of.teams[tier]), member(source_of(of, tier, root)) {}
+
+  const Tiers& tiers;
+  int tier;
+  shm::Team& team;
+  int member;
+  [[nodiscard]] shm::InQueue& queue() const { return team.member(member).board; }
+  [[nodiscard]] bool has_left(std::uint64_t call) const { return team.calls().has_left(member, call); }
+};
+
+// Finds the root's message: in a tier, or on the root's own board.
 class Finder {
  public:
-  Finder(shm::Call& call, shm::Team& tier, int source, int root)
-      : call_(call), tier_(tier), tiered_(tier.member(source).board), flat_(call.whole().member(root).board) {}
+  Finder(shm::Call& call, const TierChoice& choice, int root)
+      : call_(call),
+        choice_(choice),
+        sources_{Source(*choice.placed, root), Source(*choice.deep, root)},
+        flat_(call.whole().member(root).board) {}
 
-  [[nodiscard]] shm::InQueue& tiered() const { return tiered_; }
-  [[nodiscard]] bool is_flat() const { return found_ == &flat_; }
-  [[nodiscard]] shm::InQueue* queue() const { return found_; }
-  // Whether the message has begun to come, or cannot come any more.
-  bool look() {
-    const shm::Record* const tiered = head(tier_, tiered_);
-    const shm::Record* const flat = head(call_.whole(), flat_);
-    if (is_here(tiered)) found_ = &tiered_;
-    if (is_here(flat)) found_ = &flat_;
-    if (found_ != nullptr || tiered == nullptr || flat == nullptr) return found_ != nullptr;
-    found_ = &flat_;  // both writers are in later calls
+  // By which tiers it comes; null: by none. Known when it has been found.
+  [[nodiscard]] const Source* source() const { return found_; }
+  // Waits until the message has begun to come, or cannot come any more. False: the call has failed.
+  bool find() {
+    shm::Waiter waiter(call_.whole().policy());
+    while (!look()) {
+      if (!waiter.step()) continue;
+      if (!shm::CallCheck(call_).check_peers(waiter.waited_ns())) return false;
+      const bool left = sources_[0].has_left(call_.number()) && sources_[1].has_left(call_.number());
+      // A member that got the message from the root's board may have left since.
+      if (!left || look()) continue;
+      shm::CallCheck(call_).fail_because_of(sources_[0].team.rank_of(sources_[0].member));
+      return false;
+    }
     return true;
   }
-  // Looks again: a member that got the message from the root's board may have left since.
-  [[nodiscard]] bool misses() { return !look() && tiered_.peek() == nullptr; }
 
  private:
+  bool look() {
+    bool later = true;  // all writers are in later calls
+    for (const Source& source : sources_) {
+      const shm::Record* const record = head(source.team, source.queue());
+      if (is_here(record)) {
+        // Both tiers may be one group, so the length decides.
+        const Tiers& by = tiers_of(choice_, record->message_bytes);
+        found_ = &sources_[&by == &sources_[0].tiers ? 0 : 1];
+        return true;
+      }
+      later = later && record != nullptr;
+    }
+    const shm::Record* const flat = head(call_.whole(), flat_);
+    return is_here(flat) || (later && flat != nullptr);
+  }
   [[nodiscard]] bool is_here(const shm::Record* record) const {
     return record != nullptr && record->call >> 8 == call_.number();
   }
@@ -179,10 +224,10 @@ class Finder {
   }
 
   shm::Call& call_;
-  shm::Team& tier_;
-  shm::InQueue& tiered_;
+  const TierChoice& choice_;
+  Source sources_[2];
   shm::InQueue& flat_;
-  shm::InQueue* found_ = nullptr;
+  const Source* found_ = nullptr;
 };
 
 // Copies a message to this rank's boards, and from there to its buffer.
@@ -232,55 +277,47 @@ class HandingOn {
   std::uint64_t published_ = 0;
 };
 
-// The tier from which this rank gets the message. It publishes on those below and above.
-int tier_of(const Tiers& tiers, int root) {
-  int tier = 0;
-  while (source_of(tiers.groups[tier], root) == tiers.groups[tier].index) ++tier;
-  return tier;
-}
-
 // `flat`: as is expected, the message comes on the root's own board.
-void receive(shm::Call& call, const Region& buffer, int root, bool good, const Tiers& tiers, bool flat) {
-  const int tier = tier_of(tiers, root);
-  shm::Team& team = *tiers.teams[tier];
-  const int source = source_of(tiers.groups[tier], root);
-  Boards boards(call, tiers, root);
-  Finder finder(call, team, source, root);
-  if (good && (flat || boards.count() == 0)) {
-    call.turn_to(flat ? call.whole() : team);
-    shm::InQueue& queue = flat ? call.whole().member(root).board : finder.tiered();
-    shm::Waiter waiter(team.policy());
-    if (shm::receive_whole(call, queue, buffer, waiter, false)) return;
+void receive(shm::Call& call, const Region& buffer, int root, bool good, const TierChoice& choice, bool flat) {
+  if (good) {
+    const Source expected(tiers_of(choice, buffer.bytes()), root);
+    if (flat || Boards(call, expected.tiers, root).count() == 0) {
+      call.turn_to(flat ? call.whole() : expected.team);
+      shm::InQueue& queue = flat ? call.whole().member(root).board : expected.queue();
+      shm::Waiter waiter(call.team().policy());
+      if (shm::receive_whole(call, queue, buffer, waiter, false)) return;
+    }
   }
-  call.turn_to(team);
-  run_behind(
-      call, source, [&] { return finder.look(); }, [&] { return finder.queue() != nullptr; },
-      [&] { return finder.misses(); });
-  if (finder.queue() == nullptr) return;
-  shm::InQueue& queue = *finder.queue();
-  if (finder.is_flat()) {
+  Finder finder(call, choice, root);
+  if (!finder.find()) return;
+  const Source* const source = finder.source();
+  if (source == nullptr) {
     call.turn_to(call.whole());
-    return receive_in_steps(call, queue, buffer, good);
+    return receive_in_steps(call, call.whole().member(root).board, buffer, good);
   }
+  call.turn_to(source->team);
+  shm::InQueue& queue = source->queue();
+  Boards boards(call, source->tiers, root);
   if (boards.count() == 0) {
     shm::Incoming message;
     message.start(good ? buffer : kNothing, !good);
     return run_behind(
-        call, source, [&] { return message.step(call, queue); }, [&] { return message.done(); },
+        call, source->member, [&] { return message.step(call, queue); }, [&] { return message.done(); },
         [&] { return misses(message, queue); });
   }
   HandingOn message(call, buffer, good, boards);
   run_behind(
-      call, source, [&] { return message.step(queue); }, [&] { return message.done(); },
+      call, source->member, [&] { return message.step(queue); }, [&] { return message.done(); },
       [&] { return message.misses(queue); });
 }
 
 }  // namespace
 
-void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, const Tiers& tiers, bool flat) {
-  if (call.whole().rank() != root) return receive(call, buffer, root, good, tiers, flat);
-  Boards boards(call, tiers, root);
-  flat ? send_one(call, call.whole().board(), buffer, good) : send_from_root(call, buffer, good, boards);
+void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, const TierChoice& choice, bool flat) {
+  if (call.whole().rank() != root) return receive(call, buffer, root, good, choice, flat);
+  if (flat) return send_one(call, call.whole().board(), buffer, good);
+  Boards boards(call, tiers_of(choice, good ? buffer.bytes() : 0), root);
+  send_from_root(call, buffer, good, boards);
 }
 
 }  // namespace stretto::coll_shm

@@ -13,11 +13,11 @@ void barrier(shm::Call& call, const Selection& selection) {
 // Single copy has the root's own memory for its slots, so the message goes there directly.
 void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection) {
   if (!selection.tiers.any()) return bcast_board(call, buffer, root, good);
-  const std::uint64_t bytes = buffer.bytes();
-  const TeamTraits members = {call.team().size(), true, selection.tiers.span_sockets()};
+  const std::uint64_t bytes = good ? buffer.bytes() : 0;  // as of poison
+  const TeamTraits members = traits_of(call.team().size(), selection.tiers);
   const DataPath path = path_of(selection.named, members, [&](const TeamTraits& m) { return bcast_path(bytes, m); });
   const bool flat = path == DataPath::whole || bytes >= call.single_copy_from_bytes();
-  bcast_tiers(call, buffer, root, good, *selection.tiers.placed, flat);
+  bcast_tiers(call, buffer, root, good, selection.tiers, flat);
 }
 
 }  // namespace stretto::coll_shm

@@ -19,7 +19,7 @@ void barrier_dissemination(shm::Call& call);
 void barrier_tiers(shm::Call& call, const Tiers& tiers);
 void bcast_board(shm::Call& call, const Region& buffer, int root, bool good);
 // `flat`: the root publishes on its own board, and others expect that.
-void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, const Tiers& tiers, bool flat);
+void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, const TierChoice& tiers, bool flat);
 
 void barrier(shm::Call& call, const Selection& selection);
 void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection);

@@ -38,6 +38,7 @@ bool scans(std::uint64_t bytes, const TeamTraits& members) {
 
 // clang-format off
 constexpr DataPath kWhole = DataPath::whole, kTiers = DataPath::tiers, kSlices = DataPath::slices;
+constexpr DataPath kRails = DataPath::rails;
 constexpr Algorithm kManifest[] = {
     // collective, name, file, path, serves
     {Collective::barrier,         "flat",          "barrier_flat.cpp",          kWhole,            barriers<kWhole>},
@@ -54,12 +55,14 @@ constexpr Algorithm kManifest[] = {
     {Collective::reduce,          "root",          "reduce_root.hpp",           kWhole,            reduces<kWhole>},
     {Collective::reduce,          "slices",        "reduce_slices.hpp",         kSlices,           reduces<kSlices>},
     {Collective::reduce,          "tiers",         "reduce_tiers.hpp",          kTiers,            reduces<kTiers>},
+    {Collective::reduce,          "rails",         "reduce_rails.hpp",          kRails,            reduces<kRails>},
     {Collective::allreduce,       "flat",          "allreduce_flat.hpp",        kWhole,            allreduces<kWhole>},
     {Collective::allreduce,       "slices",        "allreduce_slices.hpp",      kSlices,           allreduces<kSlices>},
     {Collective::allreduce,       "tiers",         "allreduce_tiers.hpp",       kTiers,            allreduces<kTiers>},
-    {Collective::allreduce,       "sockets",       "allreduce_sockets.hpp",     DataPath::sockets, allreduces<DataPath::sockets>},
+    {Collective::allreduce,       "rails",         "allreduce_rails.hpp",       kRails,            allreduces<kRails>},
     {Collective::reduce_scatter,  "slices",        "reduce_scatter_slices.hpp", kSlices,           reduce_scatters<kSlices>},
     {Collective::reduce_scatter,  "tiers",         "reduce_scatter_tiers.hpp",  kTiers,            reduce_scatters<kTiers>},
+    {Collective::reduce_scatter,  "rails",         "reduce_scatter_rails.hpp",  kRails,            reduce_scatters<kRails>},
     {Collective::scan,            "flat",          "scan_flat.hpp",             kWhole,            scans<kWhole>},
     {Collective::scan,            "chain",         "scan_chain.hpp",            DataPath::chain,   scans<DataPath::chain>},
     {Collective::scan,            "tiers",         "scan_tiers.hpp",            kTiers,            scans<kTiers>},

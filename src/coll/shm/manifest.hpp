@@ -36,7 +36,7 @@ const char* expected(Collective collective);
 template <class Usual>
 DataPath path_of(const Algorithm* named, const TeamTraits& members, Usual usual) {
   const bool open = named != nullptr && (named->path != DataPath::tiers || members.tiers) &&
-                    (named->path != DataPath::sockets || members.socket_ranks != 0);
+                    (named->path != DataPath::rails || members.rails != 0);
   return open ? named->path : usual(members);
 }
 

@@ -2,11 +2,13 @@
 // Reductions over shared memory: which algorithm serves a call.
 #pragma once
 #include "coll/shm/allreduce_flat.hpp"
+#include "coll/shm/allreduce_rails.hpp"
 #include "coll/shm/allreduce_slices.hpp"
-#include "coll/shm/allreduce_sockets.hpp"
 #include "coll/shm/allreduce_tiers.hpp"
 #include "coll/shm/manifest.hpp"
+#include "coll/shm/reduce_rails.hpp"
 #include "coll/shm/reduce_root.hpp"
+#include "coll/shm/reduce_scatter_rails.hpp"
 #include "coll/shm/reduce_scatter_slices.hpp"
 #include "coll/shm/reduce_scatter_tiers.hpp"
 #include "coll/shm/reduce_slices.hpp"
@@ -24,19 +26,23 @@ template <class Parts>
 const Tiers* tiers_for(const Selection& selection, const Parts& parts) {
   return selection.tiers.of(parts.in_order(), parts.rounds());
 }
-inline TeamTraits members_of(const shm::Call& call, const Tiers* tiers, const Sockets* sockets = nullptr) {
-  return {call.team().size(), tiers != nullptr, sockets != nullptr, sockets == nullptr ? 0 : sockets->groups.slices()};
+template <class Parts>
+const Tiers* rails_for(const Selection& selection, const Parts& parts) {
+  return selection.tiers.rails_of(parts.in_order(), parts.rounds());
+}
+inline TeamTraits members_of(const shm::Call& call, const Tiers* tiers, const Tiers* rails = nullptr) {
+  return {call.team().size(), tiers != nullptr, false, false, rails == nullptr ? 0 : rails->groups.slices(0)};
 }
 
 template <class Parts>
 void allreduce_parts(shm::Call& call, const Parts& parts, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
   const Tiers* const tiers = tiers_for(selection, parts);
-  const Sockets* const sockets = selection.tiers.sockets_of(parts.in_order(), parts.rounds());
-  const DataPath path = path_of(selection.named, members_of(call, tiers, sockets),
+  const Tiers* const rails = rails_for(selection, parts);
+  const DataPath path = path_of(selection.named, members_of(call, tiers, rails),
                                 [&](const TeamTraits& members) { return allreduce_path(parts.bytes(), members); });
   go(call, path);
-  if (path == DataPath::sockets) return allreduce_sockets(call, parts, *sockets);
+  if (path == DataPath::rails) return allreduce_rails(call, parts, *rails);
   if (path == DataPath::whole) return allreduce_flat(call, parts);
   path == DataPath::tiers ? allreduce_tiers(call, parts, *tiers) : allreduce_slices(call, parts);
 }
@@ -45,10 +51,13 @@ template <class Parts>
 void reduce_parts(shm::Call& call, const Parts& parts, int root, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
   const Tiers* const tiers = tiers_for(selection, parts);
-  const DataPath path = path_of(selection.named, members_of(call, tiers), [&](const TeamTraits& members) {
+  const Tiers* rails = rails_for(selection, parts);
+  if (rails != nullptr && !rails->groups.on_rails(root)) rails = nullptr;
+  const DataPath path = path_of(selection.named, members_of(call, tiers, rails), [&](const TeamTraits& members) {
     return reduce_path(parts.bytes(), members, parts.least_ranks_to_split());
   });
   go(call, path);
+  if (path == DataPath::rails) return reduce_rails(call, parts, root, *rails);
   if (path == DataPath::whole) return reduce_root(call, parts, root);
   path == DataPath::tiers ? reduce_tiers(call, parts, root, *tiers) : reduce_slices(call, parts, root);
 }
@@ -57,9 +66,11 @@ template <class Parts, class Begin>
 void reduce_scatter_parts(shm::Call& call, const Parts& parts, Begin begin, const Selection& selection) {
   if (!parts.good()) return call.fail(Status::invalid);
   const Tiers* const tiers = tiers_for(selection, parts);
-  const DataPath path = path_of(selection.named, members_of(call, tiers),
+  const Tiers* const rails = rails_for(selection, parts);
+  const DataPath path = path_of(selection.named, members_of(call, tiers, rails),
                                 [&](const TeamTraits& members) { return reduce_scatter_path(parts.bytes(), members); });
   go(call, path);
+  if (path == DataPath::rails) return reduce_scatter_rails(call, parts, begin, *rails);
   path == DataPath::tiers ? reduce_scatter_tiers(call, parts, begin, *tiers)
                           : reduce_scatter_slices(call, parts, begin);
 }

@@ -11,51 +11,59 @@ namespace stretto::coll_shm {
 
 // How the data of a call go. Reductions publish it with them (Call::go), so that ranks which chose
 // from different counts notice.
-enum class DataPath : unsigned { whole, slices, chain, rounds, tiers, sockets };
+enum class DataPath : unsigned { whole, slices, chain, rounds, tiers, rails };
 
 // What decides, of the team of a call.
 struct TeamTraits {
   int ranks = 0;
   bool tiers = false;         // whether the communicator has tiers
   bool span_sockets = false;  // whether ranks are bound to different sockets
-  int socket_ranks = 0;       // of the smallest socket, if long messages may go by sockets
+  bool wide_caches = false;   // whether an L3 cache has ranks of several groups
+  int rails = 0;              // of a lowest group, if the call may go by rails
 };
 
 // From how many ranks on a Reduce goes by slices. With kernels and two ranks, the root combines as
 // fast as both could copy.
 inline constexpr int kRanksToSplitByKernels = 3, kRanksToSplitByFunction = 2;
 
+// With few ranks, a short vector goes from each to all, or to one.
+inline bool is_for_tiers(std::uint64_t bytes, const TeamTraits& members) {
+  return members.tiers && (members.ranks > kTuning.flat_ranks || bytes > kTuning.flat_bytes);
+}
+inline bool is_for_rails(std::uint64_t bytes, std::uint64_t from_bytes, const TeamTraits& members) {
+  return members.rails != 0 && bytes > from_bytes;
+}
+
 inline DataPath barrier_path(const TeamTraits& members) {
-  if (members.tiers) return DataPath::tiers;
+  if (is_for_tiers(0, members)) return DataPath::tiers;
   return members.ranks <= kTuning.barrier_flat_ranks ? DataPath::whole : DataPath::rounds;
 }
 inline DataPath bcast_path(std::uint64_t bytes, const TeamTraits& members) {
-  const bool by_tiers = members.tiers && members.span_sockets && bytes > kTuning.tiers_bcast_bytes;
-  return by_tiers ? DataPath::tiers : DataPath::whole;
-}
-// From which length on slices are long enough.
-inline bool is_for_sockets(std::uint64_t bytes, const TeamTraits& members) {
-  const std::uint64_t slices = kTuning.sockets_slice_bytes * static_cast<unsigned>(members.socket_ranks);
-  const std::uint64_t from =
-      std::clamp(slices, std::uint64_t{kTuning.flat_reduce_bytes}, std::uint64_t{kTuning.tiers_reduce_bytes});
-  return members.socket_ranks != 0 && bytes > from;
+  if (!members.tiers) return DataPath::whole;
+  const Tuning::BcastTiers& by = members.wide_caches ? kTuning.bcast_tiers_wide : kTuning.bcast_tiers;
+  const bool is_short = members.ranks >= by.least_ranks && bytes <= by.short_bytes;
+  const bool is_long = bytes > (members.span_sockets ? kTuning.bcast_far_bytes : kTuning.bcast_long_bytes);
+  return is_short || is_long ? DataPath::tiers : DataPath::whole;
 }
 inline DataPath allreduce_path(std::uint64_t bytes, const TeamTraits& members) {
-  if (is_for_sockets(bytes, members)) return DataPath::sockets;
-  if (members.tiers && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
+  if (is_for_rails(bytes, kTuning.rails_reduce_bytes, members)) return DataPath::rails;
+  if (is_for_tiers(bytes, members) && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
   return bytes <= kTuning.flat_reduce_bytes ? DataPath::whole : DataPath::slices;
 }
 inline DataPath reduce_path(std::uint64_t bytes, const TeamTraits& members, int least_ranks_to_split) {
-  if (members.tiers && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
+  if (is_for_rails(bytes, kTuning.rails_reduce_bytes, members)) return DataPath::rails;
+  if (is_for_tiers(bytes, members) && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
   const bool short_or_few = bytes <= kTuning.flat_reduce_bytes || members.ranks < least_ranks_to_split;
   return short_or_few ? DataPath::whole : DataPath::slices;
 }
 inline DataPath reduce_scatter_path(std::uint64_t bytes, const TeamTraits& members) {
-  return members.tiers && bytes <= kTuning.tiers_reduce_bytes ? DataPath::tiers : DataPath::slices;
+  const bool many = members.ranks > kTuning.flat_ranks;
+  if (many ? members.rails != 0 : is_for_rails(bytes, kTuning.rails_scatter_bytes, members)) return DataPath::rails;
+  return many && members.tiers && bytes <= kTuning.tiers_reduce_bytes ? DataPath::tiers : DataPath::slices;
 }
 // Two ranks are a chain of one message.
 inline DataPath scan_path(std::uint64_t bytes, const TeamTraits& members) {
-  if (members.tiers && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
+  if (is_for_tiers(bytes, members) && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
   return bytes <= kTuning.flat_reduce_bytes && members.ranks != 2 ? DataPath::whole : DataPath::chain;
 }
 

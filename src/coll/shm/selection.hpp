@@ -11,4 +11,10 @@ struct Selection {
   const TierChoice& tiers;
 };
 
+// Of a team that goes by no rails.
+inline TeamTraits traits_of(int ranks, const TierChoice& tiers) {
+  const bool any = tiers.any();
+  return {ranks, any, any && tiers.placed->groups.span_sockets(), any && tiers.placed->groups.split_caches()};
+}
+
 }  // namespace stretto::coll_shm

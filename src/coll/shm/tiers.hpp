@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tiers of a communicator as collectives use them: groups (topo/tiers.hpp), and a team for each
-// that this rank is in (shm/team.hpp). The algorithms for a whole team serve a tier as well, so a
+// The groups of a communicator as collectives use them: topo/groups.hpp, and a team for each that
+// this rank is in (shm/team.hpp). The algorithms for a whole team serve a tier as well, so a
 // call goes up and down by calling them on one tier after the other.
 //
 // No rank waits for ever. A rank waits for members of one tier at a time. As in a flat call
@@ -12,48 +12,45 @@
 #pragma once
 #include "coll/shm/parts.hpp"
 #include "shm/team.hpp"
-#include "topo/sockets.hpp"
-#include "topo/tiers.hpp"
+#include "topo/groups.hpp"
 
 namespace stretto::coll_shm {
 
-struct Tiers {
-  topo::Tiers groups;
-  shm::Team* teams[topo::Tiers::kMost] = {};
-
-  [[nodiscard]] int count() const { return groups.count(); }
-  // Whether this rank leads that tier. It is then in the next one, unless it leads all.
-  [[nodiscard]] bool leads(int tier) const { return groups[tier].index == 0; }
-  [[nodiscard]] bool is_top(int tier) const { return groups[tier].has_all; }
-  // Whether the lowest of all ranks leads that tier.
-  [[nodiscard]] bool is_first(int tier) const { return groups[tier].members[0] == 0; }
+// Groups, and this rank's team for each that it is in: tiers, or rails.
+struct Teams {
+  topo::Groups groups;
+  shm::Team* teams[topo::Groups::kMostLevels] = {};
 };
 
-// The ranks by socket, for long messages.
-struct Sockets {
-  topo::Sockets groups;
-  shm::Team* inside = nullptr;  // the ranks of this socket
-  shm::Team* across = nullptr;  // the ranks that have the same slice; null: this rank has none
+// The tiers of a rank: those of its groups that it leads, and one more.
+struct Tiers : Teams {
+  [[nodiscard]] int count() const { return groups.tiers(); }
+  // Whether this rank leads that tier. It is then in the next one, unless it leads all.
+  [[nodiscard]] bool leads(int tier) const { return groups[tier].index == 0; }
+  [[nodiscard]] bool is_top(int tier) const { return groups.has_all(groups[tier]); }
+  // Whether the lowest of all ranks leads that tier.
+  [[nodiscard]] bool is_first(int tier) const { return groups[tier].members[0] == 0; }
+  [[nodiscard]] int member_over(int tier, int rank) const { return groups.member_over(groups[tier], rank); }
 };
 
 // The tiers of a communicator. Without tiers it has none of these.
 struct TierChoice {
-  const Tiers* placed = nullptr;     // by caches and sockets
-  const Tiers* ranked = nullptr;     // groups of neighbouring ranks; the same, if those have that form
-  const Sockets* sockets = nullptr;  // null: ranks are not bound to several sockets
-  bool left_to_right = false;        // STRETTO_REPRODUCIBLE=rank
+  const Tiers* placed = nullptr;  // by caches, and by sockets where there are many
+  const Tiers* deep = nullptr;    // by all levels: for long messages
+  const Tiers* ranked = nullptr;  // groups of neighbouring ranks; the same, if those have that form
+  const Tiers* rails = nullptr;   // by caches and sockets
+  bool left_to_right = false;     // STRETTO_REPRODUCIBLE=rank
 
   [[nodiscard]] bool any() const { return placed != nullptr; }
-  [[nodiscard]] bool span_sockets() const { return any() && placed->groups.span_sockets(); }
   // Those that a reduction may use. `in_order`: its operation does not commute. `rounds`: its
   // result depends on the order of combining.
   [[nodiscard]] const Tiers* of(bool in_order, bool rounds) const {
     if (left_to_right && rounds) return nullptr;
     return in_order ? ranked : placed;
   }
-  [[nodiscard]] const Sockets* sockets_of(bool in_order, bool rounds) const {
-    const bool fit = sockets != nullptr && (!in_order || sockets->groups.keep_rank_order());
-    return fit && !(left_to_right && rounds) ? sockets : nullptr;
+  [[nodiscard]] const Tiers* rails_of(bool in_order, bool rounds) const {
+    const bool fit = rails != nullptr && rails->groups.slices(0) > 1 && (!in_order || rails->groups.keep_rank_order());
+    return fit && !(left_to_right && rounds) ? rails : nullptr;
   }
 };
 

@@ -30,15 +30,16 @@ struct Names {
 
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;
 
-// The first length that the last algorithm serves by thresholds. Shorter ones go by another.
-std::uint64_t first_length(Collective collective, const coll_shm::TeamTraits& members) {
-  const coll_shm::Algorithm& last = coll_shm::algorithm_of(collective, kLongest, members);
-  std::uint64_t below = 0, from = kLongest;
-  while (from - below > 1) {
-    const std::uint64_t middle = below + (from - below) / 2;
-    (&coll_shm::algorithm_of(collective, middle, members) == &last ? from : below) = middle;
+// The first length that, by thresholds, goes by another algorithm than the length `from`. None
+// comes back above another.
+std::uint64_t next_length(Collective collective, std::uint64_t from, const coll_shm::TeamTraits& members) {
+  const coll_shm::Algorithm& first = coll_shm::algorithm_of(collective, from, members);
+  std::uint64_t below = from, next = kLongest;
+  while (next - below > 1) {
+    const std::uint64_t middle = below + (next - below) / 2;
+    (&coll_shm::algorithm_of(collective, middle, members) == &first ? below : next) = middle;
   }
-  return from;
+  return next;
 }
 
 // "flat, from 4097 bytes on by slices": the algorithms of a collective over shared memory.
@@ -47,13 +48,13 @@ class Algorithms {
   Algorithms(const State& state, Collective collective) {
     const select::ShmRules& rules = engine::comm_rules(*state.engine);
     const coll_shm::TeamTraits members = engine::comm_members(*state.engine);
-    const std::uint64_t threshold = first_length(collective, members);
     for (std::uint64_t from = 0; from < kLongest;) {
       const select::ShmRules::Step* const step = rules.step(collective, from);
       const bool named = step != nullptr && step->algorithm != nullptr;
       add(from, named ? *step->algorithm : coll_shm::algorithm_of(collective, from, members), named ? step->line : 0);
       const std::uint64_t last = step != nullptr ? step->bytes.most : kLongest;
-      from = !named && from < threshold && threshold <= last ? threshold : last < kLongest ? last + 1 : kLongest;
+      const std::uint64_t next = named ? kLongest : next_length(collective, from, members);
+      from = next <= last ? next : last + 1;
     }
   }
   // Whether lengths or rules decide.

@@ -8,11 +8,11 @@
 #include "base/array.hpp"
 #include "base/options.hpp"
 #include "select/rules.hpp"
+#include "topo/groups.hpp"
 #include "topo/hosts.hpp"
 #include "topo/levels.hpp"
 #include "topo/locality.hpp"
 #include "topo/records.hpp"
-#include "topo/tiers.hpp"
 
 namespace stretto::mpi {
 
