@@ -111,7 +111,7 @@ def test_a_network_file(stretto: Tool, tmp_path: Path) -> None:
         (["--op", "reduce", "-a", "kchain", "--k", "0"], "--k: '0': a number from 1 to that of ranks, 16"),
         (["--op", "reduce", "-a", "kchain", "--k", "17"], "--k: '17'"),
         (["--op", "reduce", "-a", "kchain", "--k", "many"], "--k: 'many'"),
-        (["--op", "allreduce", "-a", "ring", "-n", "60000"], "fewer ranks"),
+        (["--op", "allreduce", "-a", "ring", "-n", "60000", "-b", "100K"], "fewer ranks"),
         (["--op", "bcast", "-a", "binomial", "-n", "2000000000"], "GiB of memory"),
         (["--op", "reduce", "-a", "hierarchy"], "needs levels"),
         (["--op", "allreduce", "-a", "ring", "--ordered"], "commute"),
