@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <span>
 
 #include "report.hpp"
 
@@ -35,16 +36,18 @@ double memory_bytes() {
 std::string gibibytes(double bytes) { return rounded(bytes / (1 << 30), "GiB"); }
 
 // The steps of all ranks, estimated from a few of them. A few ranks, as a root, have more to do
-// than the others; they are left out.
-double steps_of(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate) {
+// than the others; they are left out. Where one rank stands for all, one is enough.
+double steps_of(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate,
+                int period) {
   sched::Builder builder;
   std::size_t least = ~std::size_t{0};
-  for (const int rank : {shape.ranks / 3, shape.ranks / 2, shape.ranks - 1 - shape.ranks / 3}) {
+  const int few[] = {shape.ranks / 3, shape.ranks / 2, shape.ranks - 1 - shape.ranks / 3};
+  for (const int rank : std::span(few, period == 1 ? 1 : std::size(few))) {
     sched::Schedule schedule = select::build(builder, machine, shape, candidate, rank);
     least = std::min<std::size_t>(least, schedule.steps.size());
     builder.recycle(static_cast<sched::Schedule&&>(schedule));
   }
-  return static_cast<double>(least) * shape.ranks;
+  return static_cast<double>(least) * (period > 0 ? period : shape.ranks);
 }
 
 }  // namespace
@@ -68,8 +71,7 @@ void expect(double steps, double at_once, const std::string& what) {
 
 void expect(const select::Machine& machine, const select::Shape& shape, const select::Candidate& candidate,
             int period) {
-  double steps = steps_of(machine, shape, candidate);
-  if (period > 0) steps *= static_cast<double>(period) / shape.ranks;
+  const double steps = steps_of(machine, shape, candidate, period);
   expect(steps, steps,
          std::string(kCollectiveNames[static_cast<int>(shape.collective)]) + " by " + candidate.name() + " on " +
              std::to_string(shape.ranks) + " ranks");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which algorithm each collective goes by, and where its data lie.
 #include <algorithm>
+#include <cstring>
 
 #include "coll/algorithm.hpp"
 #include "mpi/overlap/overlap.hpp"
@@ -29,7 +30,7 @@ struct Overlap::Played {
 
   Played(const Overlap& by, const char* called, Collective as, const char* goes_by, int root = 0)
       : name(called), algorithm(goes_by) {
-    const bool by_nodes = goes_by == kPipeline;
+    const bool by_nodes = std::strcmp(goes_by, kPipeline) == 0;
     const auto number = [&](int rank) {
       return by_nodes ? static_cast<int>(std::find(by.ring_.begin(), by.ring_.end(), rank) - by.ring_.begin()) : rank;
     };
