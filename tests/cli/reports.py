@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+LOGP = "o=1,L=2,g=0.5,gamma=0.125,lambda=0"  # 8 bytes: a = 5, b = 2
 Tool = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

@@ -6,14 +6,12 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reports import LOGP, Tool
 
-Tool = Callable[..., "subprocess.CompletedProcess[str]"]
-LOGP = "o=1,L=2,g=0.5,gamma=0.125,lambda=0"
 
 CLASSIC = """2 # collectives
 7 # bcast

@@ -42,15 +42,16 @@ inline bool time_algorithm(Timer& timer, const Costs& costs, Collective collecti
   });
 }
 
-// A machine of two levels.
-inline topo::Hierarchy nodes_of(int ranks, int each, int nodes_of_leaf = 1 << 20) {
+// A machine of two levels, as one hierarchy or as topo::Hierarchies.
+template <class Built = topo::Hierarchy>
+Built nodes_of(int ranks, int each, int nodes_of_leaf = 1 << 20) {
   topo::Placement placement;
   placement.start(ranks);
   EXPECT_TRUE(placement.add_level_of("node", each) &&
               placement.add_level_of("leaf", std::int64_t{each} * nodes_of_leaf));
-  topo::Hierarchy hierarchy;
-  EXPECT_TRUE(hierarchy.build(placement));
-  return hierarchy;
+  Built built;
+  EXPECT_TRUE(built.build(placement));
+  return built;
 }
 
 using Random = std::mt19937_64;

@@ -16,16 +16,6 @@ using select::Candidate;
 using select::Machine;
 using select::Shape;
 
-topo::Hierarchies hierarchies_of(int ranks, int each, int nodes_of_leaf) {
-  topo::Placement placement;
-  placement.start(ranks);
-  EXPECT_TRUE(placement.add_level_of("node", each) &&
-              placement.add_level_of("leaf", std::int64_t{each} * nodes_of_leaf));
-  topo::Hierarchies hierarchies;
-  EXPECT_TRUE(hierarchies.build(placement));
-  return hierarchies;
-}
-
 // Compares every step of every rank.
 void expect_same(const Timer& few, const Timer& whole, int ranks, int period, const std::string& what) {
   ASSERT_EQ(few.end(), whole.end()) << what;
@@ -48,7 +38,7 @@ TEST(Symmetry, AFewRanksTakeAsLongAsAll) {
     const coll::Algorithm& algorithm =
         coll::manifest()[static_cast<std::size_t>(below(random, static_cast<int>(coll::manifest().size())))];
     const int each = 1 + below(random, 3), nodes = 1 + below(random, 3), ranks = each * nodes * (2 + below(random, 4));
-    const topo::Hierarchies place = hierarchies_of(ranks, each, nodes);
+    const topo::Hierarchies place = nodes_of<topo::Hierarchies>(ranks, each, nodes);
     const Machine machine{below(random, 2) ? &place : nullptr, random_costs(random)};
     const Shape shape{algorithm.collective, ranks, static_cast<std::uint64_t>(ranks * (1 + below(random, 4)))};
     const Candidate candidate{&algorithm, {1 + below(random, 3), 0, below(random, 3)}};
@@ -80,7 +70,7 @@ TEST(Symmetry, NoneWhereRanksDiffer) {
   EXPECT_EQ(period(flat, Collective::bcast, "chain", 12, 8), 0);
   EXPECT_EQ(period(flat, Collective::allreduce, "ring", 12, 24), 1);
   EXPECT_EQ(period(flat, Collective::allreduce, "ring", 12, 25), 0);  // parts of another length
-  const topo::Hierarchies even = hierarchies_of(24, 2, 3), uneven = hierarchies_of(23, 2, 3);
+  const topo::Hierarchies even = nodes_of<topo::Hierarchies>(24, 2, 3), uneven = nodes_of<topo::Hierarchies>(23, 2, 3);
   EXPECT_EQ(period({&even, flat.costs}, Collective::allgather, "ring", 24, 8), 6);
   EXPECT_EQ(period({&uneven, flat.costs}, Collective::allgather, "ring", 23, 8), 0);
   Machine crowded = flat;
