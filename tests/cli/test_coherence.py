@@ -152,9 +152,8 @@ SHAPES = ["flat", "l3", "socket", "l3+socket", "numa+socket", "l3+numa+socket", 
 GRID_RANKS = [8, 9, 12, 16, 24, 32, 48, 64, 96, 128]
 GRID_SIZES = [8, 64, 256, 1024, 4096]
 BOUND = 1.3  # times the bare flags of the best shape
-# Why more is allowed: (call, most ranks, most bytes): bound. A flag has no counter, no call number
-# and no ack, which is what a reader of a few short messages mostly waits for. A Bcast's flag lies
-# beside its data.
+# Where more is allowed: (call, most ranks, most bytes): bound. A flag has no counter, no call
+# number and no ack. How much of a call's time these are was not measured.
 SHORT = {
     ("reduce", 24, 1024): 2.3,
     ("reduce", 128, 256): 1.6,
