@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stretto.cluster import registry
 from stretto.core import paths
 from stretto.packaging import cleaning
 
@@ -21,7 +22,7 @@ HOLD = "import mmap, sys\nf = open(sys.argv[1], 'r+b')\nm = mmap.mmap(f.fileno()
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with leftovers of each kind, all of them old."""
-    cache, temporary, shared = (tmp_path / name for name in ("cache", "tmp", "shm"))
+    cache, temporary, shared, clusters = (tmp_path / name for name in ("cache", "tmp", "shm", "clusters"))
     made = [
         cache / "stretto/0.1.0/build/release/libstretto-mpich.so",
         cache / "stretto/preload/x",
@@ -30,6 +31,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shared / "vader_segment.node.0.1.2",
         shared / "mpich_shar_tmp123",
         shared / "somebody_elses",
+        clusters / "dead/cluster.json",
     ]
     for path in made:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,6 +43,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(paths, "base", lambda: tmp_path / "checkout")
     monkeypatch.setattr(cleaning.tempfile, "gettempdir", lambda: str(temporary))
     monkeypatch.setattr(cleaning, "SHARED", shared)
+    monkeypatch.setattr(registry, "runtime", lambda: clusters)
+    monkeypatch.setattr(registry, "_made_runtime", lambda: clusters)
     monkeypatch.setattr(cleaning, "sees_all", lambda: True)
     return tmp_path
 
@@ -52,7 +56,12 @@ def left(machine: Path) -> set[str]:
 def test_it_says_what_it_would_remove(machine: Path, inside: Tool) -> None:
     before = left(machine)
     said = inside("clean", "--dry-run").stdout
-    assert said.count("would go") == 5 and "shared memory of a job" in said and "somebody_elses" not in said
+    assert (
+        said.count("would go") == 6
+        and "dead cluster" in said
+        and "shared memory of a job" in said
+        and "somebody_elses" not in said
+    )
     assert left(machine) == before
 
 
@@ -66,7 +75,7 @@ def test_it_removes_what_nobody_uses(machine: Path, inside: Tool) -> None:
     fresh = machine / "shm/vader_segment.node.0.9.9"
     fresh.touch()
     said = inside("clean").stdout
-    assert said.count("removed") == 6, said
+    assert said.count("removed") == 7, said
     assert left(machine) == {
         "tmp/other/file", "shm/somebody_elses", "shm/vader_segment.node.0.9.9", "another checkout's/mpi/libmpi.so",
     }  # fmt: skip
@@ -79,7 +88,7 @@ def test_what_a_process_uses_stays(machine: Path, inside: Tool, name: str) -> No
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"1\n"
         said = inside("clean").stdout
-        assert f"stays: process {holder.pid} uses it" in said and said.count("removed") == 4, said
+        assert f"stays: process {holder.pid} uses it" in said and said.count("removed") == 5, said
         assert name in left(machine)
         holder.communicate(b"\n")
     inside("clean")

@@ -22,7 +22,6 @@ import json
 import os
 import select
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -91,8 +90,8 @@ class Cluster:
         with registry.one_at_a_time():
             if registry.is_alive(plan.name):
                 raise ClusterError(f"cluster {plan.name} is up already")
-            for dead in (name for name in registry.names() if not registry.is_alive(name)):
-                shutil.rmtree(registry.runtime() / dead, ignore_errors=True)
+            for dead in registry.dead_names():
+                registry.end(dead)
             cluster._write_files()
             try:
                 cluster._start(stays)

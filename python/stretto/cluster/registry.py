@@ -79,6 +79,23 @@ def is_alive(name: str) -> bool:
         return False
 
 
+def dead_names() -> list[str]:
+    """Names of clusters that have left files only. The caller is inside `one_at_a_time`: a cluster
+    that is being made has no fabric yet."""
+    return [name for name in names() if not is_alive(name)]
+
+
+def remove_dead(dry_run: bool = False) -> list[str]:
+    """Removes the files of dead clusters, and returns the clusters' names."""
+    if not names():
+        return []
+    with one_at_a_time():
+        dead = dead_names()
+        for name in () if dry_run else dead:
+            end(name)
+    return dead
+
+
 def take_down(name: str) -> None:
     """Ends a cluster in any state."""
     with one_at_a_time():

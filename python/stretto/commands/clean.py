@@ -34,11 +34,7 @@ def command(
     if not dry_run:
         with suppress(OSError):  # something of it stays, or there is none
             paths.user_cache().rmdir()
-    for name in registry.names():
-        if not registry.is_alive(name):
-            rows.append(("would go" if dry_run else "removed", "dead cluster", name))
-            if not dry_run:
-                registry.take_down(name)
+    rows.extend(("would go" if dry_run else "removed", "dead cluster", name) for name in registry.remove_dead(dry_run))
     widths = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
     for verdict, what, which in rows:  # names are never cut or wrapped
         typer.echo(f"{verdict:{widths[0]}}  {what:{widths[1]}}  {which}")
