@@ -44,6 +44,8 @@ enum class Option : std::uint8_t {
   reproducible,
   nonblocking,
   stats,
+  record,
+  record_bound,
   explain,
   log,
   pmix,
@@ -110,7 +112,8 @@ struct Options {
   char topology_path[kOptionPathBytes];
   char placement_path[kOptionPathBytes];
   char rules_path[kOptionPathBytes];  // "": where `stretto tune` puts the rules; "off": none
-  char hierarchy[kOptionTextBytes];   // "": auto
+  char record_path[kOptionPathBytes];  // "": no recording
+  char hierarchy[kOptionTextBytes];    // "": auto
 
   Options();  // the defaults
 
@@ -150,6 +153,7 @@ struct Options {
   [[nodiscard]] unsigned timeout_seconds() const { return static_cast<unsigned>(get(Option::timeout)); }
   [[nodiscard]] int check() const { return static_cast<int>(get(Option::check)); }
   [[nodiscard]] StatsFormat stats() const { return static_cast<StatsFormat>(get(Option::stats)); }
+  [[nodiscard]] int record_bound() const { return static_cast<int>(get(Option::record_bound)); }  // per cent
   [[nodiscard]] bool explain() const { return get(Option::explain) != 0; }
   [[nodiscard]] bool pmix() const { return get(Option::pmix) != 0; }
   [[nodiscard]] LogLevel log() const { return static_cast<LogLevel>(get(Option::log)); }

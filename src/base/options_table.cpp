@@ -181,6 +181,11 @@ constexpr OptionRow kRows[] = {
                      "In the name of FILE %u is the user, %h the host, %d the date, %t the time, %j the "
                      "batch system's job and %s its step, %p the process of rank 0. Its folders are made"),
                  "off|text|json"),
+    row(Option::record, OptionKind::path, "STRETTO_RECORD", 0,
+        "a file for the recording of each rank's calls; the rank's number is added to its name. In the name %u is the "
+        "user, %h the host, %d the date, %t the time, %j the batch system's job, %s its step. Its folders are made"),
+    number(Option::record_bound, OptionKind::integer, "STRETTO_RECORD_BOUND", 1, 0, 50, 1,
+           "how far times of a recording may be off, in per cent of all that has passed. 0: each time is kept"),
     row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
         "rank 0 of each communicator says what serves it. Between nodes it also says how each "
         "collective goes at its first use, and why"),
@@ -257,7 +262,7 @@ std::int64_t option_words(const OptionRow& row) {
 
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
-Options::Options() : stats_path{}, config_path{}, topology_path{}, placement_path{}, rules_path{}, hierarchy{} {
+Options::Options() : stats_path{}, config_path{}, topology_path{}, placement_path{}, rules_path{}, record_path{}, hierarchy{} {
   for (int i = 0; i < kOptions; ++i) value[i] = kTable[i].fallback;
 }
 
@@ -307,6 +312,7 @@ char* Options::text_place(Option option) {
     case Option::topology: return topology_path;
     case Option::placement: return placement_path;
     case Option::rules: return rules_path;
+    case Option::record: return record_path;
     case Option::hierarchy: return hierarchy;
     default: return nullptr;
   }

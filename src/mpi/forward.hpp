@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The wrappers of functions that Stretto does not serve. They wait for the data of calls that
 // returned early (touched.hpp), or wait in the host's place (program_waits.hpp). With a watchdog
-// they note what they wait for (noted.hpp), with statistics how long they take (other_call.hpp).
-// Then they forward the arguments unseen.
+// they note what they wait for (noted.hpp), with statistics how long they take (other_call.hpp). With
+// a recording they say what they mean (record/recorded.hpp). Then they forward the arguments unseen.
 //
 // In the usual case no call has returned early, ranks have processors, no tool is there, and the
 // host's function is known. Then a wrapper is a few loads, two branches and a jump: nothing is
@@ -12,6 +12,7 @@
 
 #include "mpi/data/held_handles.hpp"
 #include "mpi/overlap/touched.hpp"
+#include "mpi/record/recorded.hpp"
 #include "mpi/requests/requests.hpp"
 #include "mpi/stats/other_call.hpp"
 #include "mpi/waits/host_yields.hpp"
@@ -27,7 +28,7 @@ template <class... Arguments>
 
 // What may be null for a function: `touched` waits for the memory of the call. `stand_in` makes the
 // call by other functions of a host that lacks this one. `waits` waits in the host's place. `fill`
-// fills in the call's note.
+// fills in the call's note. `record` says what a recording has of it.
 template <auto step>
 inline constexpr bool has_step = !std::is_null_pointer_v<decltype(step)>;
 
@@ -103,7 +104,7 @@ int wait_or_call(const void* caller, Arguments... arguments) {
 }
 
 template <Entry entry, auto touched, auto stand_in, auto waits, auto fill, class... Arguments>
-[[gnu::cold, gnu::noinline]] int forward_slowly(const void* caller, Arguments... arguments) {
+int forward_unrecorded(const void* caller, Arguments... arguments) {
   if constexpr (has_step<touched>) {
     if (deferring()) touched(arguments...);
   }
@@ -116,28 +117,39 @@ template <Entry entry, auto touched, auto stand_in, auto waits, auto fill, class
   }
 }
 
+template <Entry entry, auto touched, auto stand_in, auto waits, auto fill, auto record, class... Arguments>
+[[gnu::cold, gnu::noinline]] int forward_slowly(const void* caller, Arguments... arguments) {
+  const auto make = [caller](Arguments... final) {
+    return forward_unrecorded<entry, touched, stand_in, waits, fill>(caller, final...);
+  };
+  if constexpr (has_step<record>) {
+    if (recording()) return make_recorded<record, entry>(caller, make, arguments...);
+  }
+  return make(arguments...);
+}
+
 template <Entry entry, auto touched = nullptr, auto stand_in = nullptr, auto waits = nullptr, auto fill = nullptr,
-          class... Arguments>
+          auto record = nullptr, class... Arguments>
 [[gnu::always_inline]] inline int forward(const void* caller, Arguments... arguments) {
   void* const function = g_host_entries[static_cast<int>(entry)].load(std::memory_order_relaxed);
   if (!has_more_to_do<touched, waits>() && function > no_function()) [[likely]]
     return call(function, arguments...);
-  return forward_slowly<entry, touched, stand_in, waits, fill>(caller, arguments...);
+  return forward_slowly<entry, touched, stand_in, waits, fill, record>(caller, arguments...);
 }
 
-template <Entry entry, auto touched, auto stand_in, auto waits, auto fill, class... Arguments>
+template <Entry entry, auto touched, auto stand_in, auto waits, auto fill, auto record, class... Arguments>
 [[gnu::cold, gnu::noinline]] int forward_by_tool(const void* caller, Arguments... arguments) {
   if (void* const tool = tool_behind(entry, caller)) return call(tool, arguments...);
-  return forward_slowly<entry, touched, stand_in, waits, fill>(caller, arguments...);
+  return forward_slowly<entry, touched, stand_in, waits, fill, record>(caller, arguments...);
 }
 
 // The same for an MPI_ name.
 template <Entry entry, auto touched = nullptr, auto stand_in = nullptr, auto waits = nullptr, auto fill = nullptr,
-          class... Arguments>
+          auto record = nullptr, class... Arguments>
 [[gnu::always_inline]] inline int forward_mpi(const void* caller, Arguments... arguments) {
   if (g_tool_entries[static_cast<int>(entry)].load(std::memory_order_relaxed) == no_function()) [[likely]]
-    return forward<entry, touched, stand_in, waits, fill>(caller, arguments...);
-  return forward_by_tool<entry, touched, stand_in, waits, fill>(caller, arguments...);
+    return forward<entry, touched, stand_in, waits, fill, record>(caller, arguments...);
+  return forward_by_tool<entry, touched, stand_in, waits, fill, record>(caller, arguments...);
 }
 
 }  // namespace stretto::mpi

@@ -19,16 +19,31 @@ namespace {
   note.at_target(target_rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::accumulate, accumulate_touched, nullptr, nullptr, accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::accumulate, accumulate_touched, nullptr, nullptr, accumulate_note, accumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::accumulate, accumulate_touched, nullptr, nullptr, accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::accumulate, accumulate_touched, nullptr, nullptr, accumulate_note, accumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void allgather_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -38,15 +53,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}, allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}, allgather_init_note, allgather_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}, allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::allgather_init, nullptr, nullptr, Serves<allgather_init_served>{}, allgather_init_note, allgather_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void allgatherv_init_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -56,15 +79,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}, allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward_mpi<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}, allgatherv_init_note, allgatherv_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}, allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward<Entry::allgatherv_init, nullptr, nullptr, Serves<allgatherv_init_served>{}, allgatherv_init_note, allgatherv_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void allreduce_init_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void allreduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -74,15 +105,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}, allreduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}, allreduce_init_note, allreduce_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allreduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}, allreduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::allreduce_init, nullptr, nullptr, Serves<allreduce_init_served>{}, allreduce_init_note, allreduce_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void alltoall_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -92,15 +131,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}, alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}, alltoall_init_note, alltoall_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}, alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::alltoall_init, nullptr, nullptr, Serves<alltoall_init_served>{}, alltoall_init_note, alltoall_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void alltoallv_init_note(Noted& note, const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -110,15 +157,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}, alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward_mpi<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}, alltoallv_init_note, alltoallv_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}, alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward<Entry::alltoallv_init, nullptr, nullptr, Serves<alltoallv_init_served>{}, alltoallv_init_note, alltoallv_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void alltoallw_init_note(Noted& note, const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -128,15 +183,21 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallw_init(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}, alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward_mpi<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}, alltoallw_init_note, alltoallw_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoallw_init(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}, alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward<Entry::alltoallw_init, nullptr, nullptr, Serves<alltoallw_init_served>{}, alltoallw_init_note, alltoallw_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void barrier_init_note(Noted& note, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void barrier_init_record(Recorded& r, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -146,15 +207,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Barrier_init(Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}, barrier_init_note>(__builtin_return_address(0), comm, info, request);
+  return forward_mpi<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}, barrier_init_note, barrier_init_record>(__builtin_return_address(0), comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Barrier_init(Handle comm, Handle info, void* request) {
-  return forward<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}, barrier_init_note>(__builtin_return_address(0), comm, info, request);
+  return forward<Entry::barrier_init, nullptr, nullptr, Serves<barrier_init_served>{}, barrier_init_note, barrier_init_record>(__builtin_return_address(0), comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void bcast_init_note(Noted& note, void*, int, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void bcast_init_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -164,10 +233,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast_init(void* buffer, int count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}, bcast_init_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward_mpi<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}, bcast_init_note, bcast_init_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Bcast_init(void* buffer, int count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}, bcast_init_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward<Entry::bcast_init, nullptr, nullptr, Serves<bcast_init_served>{}, bcast_init_note, bcast_init_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 
 namespace {
@@ -181,11 +250,17 @@ namespace {
   note.sends(dest, tag, comm, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void bsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Bsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::bsend, bsend_touched, nullptr, nullptr, bsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::bsend, bsend_touched, nullptr, nullptr, bsend_note, bsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Bsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::bsend, bsend_touched, nullptr, nullptr, bsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::bsend, bsend_touched, nullptr, nullptr, bsend_note, bsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -200,11 +275,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void bsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Bsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::bsend_init, bsend_init_touched, nullptr, nullptr, bsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::bsend_init, bsend_init_touched, nullptr, nullptr, bsend_init_note, bsend_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Bsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::bsend_init, bsend_init_touched, nullptr, nullptr, bsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::bsend_init, bsend_init_touched, nullptr, nullptr, bsend_init_note, bsend_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -220,11 +302,16 @@ STRETTO_EXPORT int PMPI_Buffer_attach(void* buffer, int size) {
   return forward<Entry::buffer_attach, buffer_attach_touched>(__builtin_return_address(0), buffer, size);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void cancel_record(Recorded& r, void* request) {
+  r.names(1, request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Cancel(void* request) {
-  return forward_mpi<Entry::cancel, nullptr, nullptr, Serves<cancel_served>{}>(__builtin_return_address(0), request);
+  return forward_mpi<Entry::cancel, nullptr, nullptr, Serves<cancel_served>{}, nullptr, cancel_record>(__builtin_return_address(0), request);
 }
 STRETTO_EXPORT int PMPI_Cancel(void* request) {
-  return forward<Entry::cancel, nullptr, nullptr, Serves<cancel_served>{}>(__builtin_return_address(0), request);
+  return forward<Entry::cancel, nullptr, nullptr, Serves<cancel_served>{}, nullptr, cancel_record>(__builtin_return_address(0), request);
 }
 
 namespace {
@@ -232,11 +319,17 @@ namespace {
   note.all_of(comm_old);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void cart_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_cart) {
+  r.comm(comm_old);
+  r.makes_comm(comm_cart);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Cart_create(Handle comm_old, int ndims, const int* dims, const int* periods, int reorder, void* comm_cart) {
-  return forward_mpi<Entry::cart_create, nullptr, nullptr, nullptr, cart_create_note>(__builtin_return_address(0), comm_old, ndims, dims, periods, reorder, comm_cart);
+  return forward_mpi<Entry::cart_create, nullptr, nullptr, nullptr, cart_create_note, cart_create_record>(__builtin_return_address(0), comm_old, ndims, dims, periods, reorder, comm_cart);
 }
 STRETTO_EXPORT int PMPI_Cart_create(Handle comm_old, int ndims, const int* dims, const int* periods, int reorder, void* comm_cart) {
-  return forward<Entry::cart_create, nullptr, nullptr, nullptr, cart_create_note>(__builtin_return_address(0), comm_old, ndims, dims, periods, reorder, comm_cart);
+  return forward<Entry::cart_create, nullptr, nullptr, nullptr, cart_create_note, cart_create_record>(__builtin_return_address(0), comm_old, ndims, dims, periods, reorder, comm_cart);
 }
 
 namespace {
@@ -244,11 +337,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void cart_sub_record(Recorded& r, Handle comm, const int*, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Cart_sub(Handle comm, const int* remain_dims, void* newcomm) {
-  return forward_mpi<Entry::cart_sub, nullptr, nullptr, nullptr, cart_sub_note>(__builtin_return_address(0), comm, remain_dims, newcomm);
+  return forward_mpi<Entry::cart_sub, nullptr, nullptr, nullptr, cart_sub_note, cart_sub_record>(__builtin_return_address(0), comm, remain_dims, newcomm);
 }
 STRETTO_EXPORT int PMPI_Cart_sub(Handle comm, const int* remain_dims, void* newcomm) {
-  return forward<Entry::cart_sub, nullptr, nullptr, nullptr, cart_sub_note>(__builtin_return_address(0), comm, remain_dims, newcomm);
+  return forward<Entry::cart_sub, nullptr, nullptr, nullptr, cart_sub_note, cart_sub_record>(__builtin_return_address(0), comm, remain_dims, newcomm);
 }
 
 namespace {
@@ -256,11 +355,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_accept_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_accept(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
-  return forward_mpi<Entry::comm_accept, nullptr, nullptr, nullptr, comm_accept_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+  return forward_mpi<Entry::comm_accept, nullptr, nullptr, nullptr, comm_accept_note, comm_accept_record>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_accept(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
-  return forward<Entry::comm_accept, nullptr, nullptr, nullptr, comm_accept_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+  return forward<Entry::comm_accept, nullptr, nullptr, nullptr, comm_accept_note, comm_accept_record>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
 }
 
 namespace {
@@ -268,11 +373,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_connect_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_connect(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
-  return forward_mpi<Entry::comm_connect, nullptr, nullptr, nullptr, comm_connect_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+  return forward_mpi<Entry::comm_connect, nullptr, nullptr, nullptr, comm_connect_note, comm_connect_record>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_connect(const char* port_name, Handle info, int root, Handle comm, void* newcomm) {
-  return forward<Entry::comm_connect, nullptr, nullptr, nullptr, comm_connect_note>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
+  return forward<Entry::comm_connect, nullptr, nullptr, nullptr, comm_connect_note, comm_connect_record>(__builtin_return_address(0), port_name, info, root, comm, newcomm);
 }
 
 namespace {
@@ -280,11 +391,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_create_record(Recorded& r, Handle comm, Handle, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_create(Handle comm, Handle group, void* newcomm) {
-  return forward_mpi<Entry::comm_create, nullptr, nullptr, nullptr, comm_create_note>(__builtin_return_address(0), comm, group, newcomm);
+  return forward_mpi<Entry::comm_create, nullptr, nullptr, nullptr, comm_create_note, comm_create_record>(__builtin_return_address(0), comm, group, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_create(Handle comm, Handle group, void* newcomm) {
-  return forward<Entry::comm_create, nullptr, nullptr, nullptr, comm_create_note>(__builtin_return_address(0), comm, group, newcomm);
+  return forward<Entry::comm_create, nullptr, nullptr, nullptr, comm_create_note, comm_create_record>(__builtin_return_address(0), comm, group, newcomm);
 }
 
 namespace {
@@ -292,11 +409,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_create_group_record(Recorded& r, Handle comm, Handle, int, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_create_group(Handle comm, Handle group, int tag, void* newcomm) {
-  return forward_mpi<Entry::comm_create_group, nullptr, nullptr, nullptr, comm_create_group_note>(__builtin_return_address(0), comm, group, tag, newcomm);
+  return forward_mpi<Entry::comm_create_group, nullptr, nullptr, nullptr, comm_create_group_note, comm_create_group_record>(__builtin_return_address(0), comm, group, tag, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_create_group(Handle comm, Handle group, int tag, void* newcomm) {
-  return forward<Entry::comm_create_group, nullptr, nullptr, nullptr, comm_create_group_note>(__builtin_return_address(0), comm, group, tag, newcomm);
+  return forward<Entry::comm_create_group, nullptr, nullptr, nullptr, comm_create_group_note, comm_create_group_record>(__builtin_return_address(0), comm, group, tag, newcomm);
 }
 
 namespace {
@@ -304,11 +427,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_dup_record(Recorded& r, Handle comm, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_dup(Handle comm, void* newcomm) {
-  return forward_mpi<Entry::comm_dup, nullptr, nullptr, nullptr, comm_dup_note>(__builtin_return_address(0), comm, newcomm);
+  return forward_mpi<Entry::comm_dup, nullptr, nullptr, nullptr, comm_dup_note, comm_dup_record>(__builtin_return_address(0), comm, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_dup(Handle comm, void* newcomm) {
-  return forward<Entry::comm_dup, nullptr, nullptr, nullptr, comm_dup_note>(__builtin_return_address(0), comm, newcomm);
+  return forward<Entry::comm_dup, nullptr, nullptr, nullptr, comm_dup_note, comm_dup_record>(__builtin_return_address(0), comm, newcomm);
 }
 
 namespace {
@@ -316,11 +445,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_dup_with_info_record(Recorded& r, Handle comm, Handle, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_dup_with_info(Handle comm, Handle info, void* newcomm) {
-  return forward_mpi<Entry::comm_dup_with_info, nullptr, nullptr, nullptr, comm_dup_with_info_note>(__builtin_return_address(0), comm, info, newcomm);
+  return forward_mpi<Entry::comm_dup_with_info, nullptr, nullptr, nullptr, comm_dup_with_info_note, comm_dup_with_info_record>(__builtin_return_address(0), comm, info, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_dup_with_info(Handle comm, Handle info, void* newcomm) {
-  return forward<Entry::comm_dup_with_info, nullptr, nullptr, nullptr, comm_dup_with_info_note>(__builtin_return_address(0), comm, info, newcomm);
+  return forward<Entry::comm_dup_with_info, nullptr, nullptr, nullptr, comm_dup_with_info_note, comm_dup_with_info_record>(__builtin_return_address(0), comm, info, newcomm);
 }
 
 namespace {
@@ -328,11 +463,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_split_record(Recorded& r, Handle comm, int, int, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_split(Handle comm, int color, int key, void* newcomm) {
-  return forward_mpi<Entry::comm_split, nullptr, nullptr, nullptr, comm_split_note>(__builtin_return_address(0), comm, color, key, newcomm);
+  return forward_mpi<Entry::comm_split, nullptr, nullptr, nullptr, comm_split_note, comm_split_record>(__builtin_return_address(0), comm, color, key, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_split(Handle comm, int color, int key, void* newcomm) {
-  return forward<Entry::comm_split, nullptr, nullptr, nullptr, comm_split_note>(__builtin_return_address(0), comm, color, key, newcomm);
+  return forward<Entry::comm_split, nullptr, nullptr, nullptr, comm_split_note, comm_split_record>(__builtin_return_address(0), comm, color, key, newcomm);
 }
 
 namespace {
@@ -340,11 +481,17 @@ namespace {
   note.all_of(comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_split_type_record(Recorded& r, Handle comm, int, int, Handle, void* newcomm) {
+  r.comm(comm);
+  r.makes_comm(newcomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Comm_split_type(Handle comm, int split_type, int key, Handle info, void* newcomm) {
-  return forward_mpi<Entry::comm_split_type, nullptr, nullptr, nullptr, comm_split_type_note>(__builtin_return_address(0), comm, split_type, key, info, newcomm);
+  return forward_mpi<Entry::comm_split_type, nullptr, nullptr, nullptr, comm_split_type_note, comm_split_type_record>(__builtin_return_address(0), comm, split_type, key, info, newcomm);
 }
 STRETTO_EXPORT int PMPI_Comm_split_type(Handle comm, int split_type, int key, Handle info, void* newcomm) {
-  return forward<Entry::comm_split_type, nullptr, nullptr, nullptr, comm_split_type_note>(__builtin_return_address(0), comm, split_type, key, info, newcomm);
+  return forward<Entry::comm_split_type, nullptr, nullptr, nullptr, comm_split_type_note, comm_split_type_record>(__builtin_return_address(0), comm, split_type, key, info, newcomm);
 }
 
 namespace {
@@ -360,11 +507,17 @@ namespace {
   note.at_target(target_rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void compare_and_swap_record(Recorded& r, const void*, const void*, void*, Handle, int target_rank, std::int64_t, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle win) {
-  return forward_mpi<Entry::compare_and_swap, compare_and_swap_touched, nullptr, nullptr, compare_and_swap_note>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+  return forward_mpi<Entry::compare_and_swap, compare_and_swap_touched, nullptr, nullptr, compare_and_swap_note, compare_and_swap_record>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
 }
 STRETTO_EXPORT int PMPI_Compare_and_swap(const void* origin_addr, const void* compare_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle win) {
-  return forward<Entry::compare_and_swap, compare_and_swap_touched, nullptr, nullptr, compare_and_swap_note>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
+  return forward<Entry::compare_and_swap, compare_and_swap_touched, nullptr, nullptr, compare_and_swap_note, compare_and_swap_record>(__builtin_return_address(0), origin_addr, compare_addr, result_addr, datatype, target_rank, target_disp, win);
 }
 
 namespace {
@@ -372,11 +525,17 @@ namespace {
   note.all_of(comm_old);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void dist_graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, const int*, const int*, Handle, int, void* comm_dist_graph) {
+  r.comm(comm_old);
+  r.makes_comm(comm_dist_graph);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Dist_graph_create(Handle comm_old, int n, const int* sources, const int* degrees, const int* destinations, const int* weights, Handle info, int reorder, void* comm_dist_graph) {
-  return forward_mpi<Entry::dist_graph_create, nullptr, nullptr, nullptr, dist_graph_create_note>(__builtin_return_address(0), comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
+  return forward_mpi<Entry::dist_graph_create, nullptr, nullptr, nullptr, dist_graph_create_note, dist_graph_create_record>(__builtin_return_address(0), comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
 }
 STRETTO_EXPORT int PMPI_Dist_graph_create(Handle comm_old, int n, const int* sources, const int* degrees, const int* destinations, const int* weights, Handle info, int reorder, void* comm_dist_graph) {
-  return forward<Entry::dist_graph_create, nullptr, nullptr, nullptr, dist_graph_create_note>(__builtin_return_address(0), comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
+  return forward<Entry::dist_graph_create, nullptr, nullptr, nullptr, dist_graph_create_note, dist_graph_create_record>(__builtin_return_address(0), comm_old, n, sources, degrees, destinations, weights, info, reorder, comm_dist_graph);
 }
 
 namespace {
@@ -384,16 +543,30 @@ namespace {
   note.all_of(comm_old);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void dist_graph_create_adjacent_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, const int*, const int*, Handle, int, void* comm_dist_graph) {
+  r.comm(comm_old);
+  r.makes_comm(comm_dist_graph);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Dist_graph_create_adjacent(Handle comm_old, int indegree, const int* sources, const int* sourceweights, int outdegree, const int* destinations, const int* destweights, Handle info, int reorder, void* comm_dist_graph) {
-  return forward_mpi<Entry::dist_graph_create_adjacent, nullptr, nullptr, nullptr, dist_graph_create_adjacent_note>(__builtin_return_address(0), comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_dist_graph);
+  return forward_mpi<Entry::dist_graph_create_adjacent, nullptr, nullptr, nullptr, dist_graph_create_adjacent_note, dist_graph_create_adjacent_record>(__builtin_return_address(0), comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_dist_graph);
 }
 STRETTO_EXPORT int PMPI_Dist_graph_create_adjacent(Handle comm_old, int indegree, const int* sources, const int* sourceweights, int outdegree, const int* destinations, const int* destweights, Handle info, int reorder, void* comm_dist_graph) {
-  return forward<Entry::dist_graph_create_adjacent, nullptr, nullptr, nullptr, dist_graph_create_adjacent_note>(__builtin_return_address(0), comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_dist_graph);
+  return forward<Entry::dist_graph_create_adjacent, nullptr, nullptr, nullptr, dist_graph_create_adjacent_note, dist_graph_create_adjacent_record>(__builtin_return_address(0), comm_old, indegree, sources, sourceweights, outdegree, destinations, destweights, info, reorder, comm_dist_graph);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void exscan_init_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void exscan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -403,10 +576,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}, exscan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}, exscan_init_note, exscan_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Exscan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}, exscan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::exscan_init, nullptr, nullptr, Serves<exscan_init_served>{}, exscan_init_note, exscan_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -421,11 +594,17 @@ namespace {
   note.at_target(target_rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void fetch_and_op_record(Recorded& r, const void*, void*, Handle, int target_rank, std::int64_t, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Fetch_and_op(const void* origin_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle op, Handle win) {
-  return forward_mpi<Entry::fetch_and_op, fetch_and_op_touched, nullptr, nullptr, fetch_and_op_note>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+  return forward_mpi<Entry::fetch_and_op, fetch_and_op_touched, nullptr, nullptr, fetch_and_op_note, fetch_and_op_record>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
 }
 STRETTO_EXPORT int PMPI_Fetch_and_op(const void* origin_addr, void* result_addr, Handle datatype, int target_rank, std::int64_t target_disp, Handle op, Handle win) {
-  return forward<Entry::fetch_and_op, fetch_and_op_touched, nullptr, nullptr, fetch_and_op_note>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
+  return forward<Entry::fetch_and_op, fetch_and_op_touched, nullptr, nullptr, fetch_and_op_note, fetch_and_op_record>(__builtin_return_address(0), origin_addr, result_addr, datatype, target_rank, target_disp, op, win);
 }
 
 namespace {
@@ -433,11 +612,16 @@ namespace {
   note.closes(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_close_record(Recorded& r, void* fh) {
+  r.closes(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_close(void* fh) {
-  return forward_mpi<Entry::file_close, nullptr, nullptr, nullptr, file_close_note>(__builtin_return_address(0), fh);
+  return forward_mpi<Entry::file_close, nullptr, nullptr, nullptr, file_close_note, file_close_record>(__builtin_return_address(0), fh);
 }
 STRETTO_EXPORT int PMPI_File_close(void* fh) {
-  return forward<Entry::file_close, nullptr, nullptr, nullptr, file_close_note>(__builtin_return_address(0), fh);
+  return forward<Entry::file_close, nullptr, nullptr, nullptr, file_close_note, file_close_record>(__builtin_return_address(0), fh);
 }
 
 namespace {
@@ -452,11 +636,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread, file_iread_touched, nullptr, nullptr, file_iread_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread, file_iread_touched, nullptr, nullptr, file_iread_note, file_iread_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread, file_iread_touched, nullptr, nullptr, file_iread_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread, file_iread_touched, nullptr, nullptr, file_iread_note, file_iread_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -471,11 +662,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_all(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_all, file_iread_all_touched, nullptr, nullptr, file_iread_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_all, file_iread_all_touched, nullptr, nullptr, file_iread_all_note, file_iread_all_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_all(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_all, file_iread_all_touched, nullptr, nullptr, file_iread_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_all, file_iread_all_touched, nullptr, nullptr, file_iread_all_note, file_iread_all_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -490,11 +688,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at, file_iread_at_touched, nullptr, nullptr, file_iread_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at, file_iread_at_touched, nullptr, nullptr, file_iread_at_note, file_iread_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at, file_iread_at_touched, nullptr, nullptr, file_iread_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at, file_iread_at_touched, nullptr, nullptr, file_iread_at_note, file_iread_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -509,11 +714,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at_all, file_iread_at_all_touched, nullptr, nullptr, file_iread_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at_all, file_iread_at_all_touched, nullptr, nullptr, file_iread_at_all_note, file_iread_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at_all, file_iread_at_all_touched, nullptr, nullptr, file_iread_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at_all, file_iread_at_all_touched, nullptr, nullptr, file_iread_at_all_note, file_iread_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -528,11 +740,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iread_shared(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_shared, file_iread_shared_touched, nullptr, nullptr, file_iread_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_shared, file_iread_shared_touched, nullptr, nullptr, file_iread_shared_note, file_iread_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_shared(Handle fh, void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_shared, file_iread_shared_touched, nullptr, nullptr, file_iread_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_shared, file_iread_shared_touched, nullptr, nullptr, file_iread_shared_note, file_iread_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -547,11 +766,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite, file_iwrite_touched, nullptr, nullptr, file_iwrite_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite, file_iwrite_touched, nullptr, nullptr, file_iwrite_note, file_iwrite_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite, file_iwrite_touched, nullptr, nullptr, file_iwrite_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite, file_iwrite_touched, nullptr, nullptr, file_iwrite_note, file_iwrite_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -566,11 +792,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_all(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_all, file_iwrite_all_touched, nullptr, nullptr, file_iwrite_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_all, file_iwrite_all_touched, nullptr, nullptr, file_iwrite_all_note, file_iwrite_all_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_all(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_all, file_iwrite_all_touched, nullptr, nullptr, file_iwrite_all_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_all, file_iwrite_all_touched, nullptr, nullptr, file_iwrite_all_note, file_iwrite_all_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -585,11 +818,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at, file_iwrite_at_touched, nullptr, nullptr, file_iwrite_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at, file_iwrite_at_touched, nullptr, nullptr, file_iwrite_at_note, file_iwrite_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at, file_iwrite_at_touched, nullptr, nullptr, file_iwrite_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at, file_iwrite_at_touched, nullptr, nullptr, file_iwrite_at_note, file_iwrite_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -604,11 +844,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at_all, file_iwrite_at_all_touched, nullptr, nullptr, file_iwrite_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at_all, file_iwrite_at_all_touched, nullptr, nullptr, file_iwrite_at_all_note, file_iwrite_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at_all, file_iwrite_at_all_touched, nullptr, nullptr, file_iwrite_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at_all, file_iwrite_at_all_touched, nullptr, nullptr, file_iwrite_at_all_note, file_iwrite_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -623,11 +870,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_shared(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_shared, file_iwrite_shared_touched, nullptr, nullptr, file_iwrite_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_shared, file_iwrite_shared_touched, nullptr, nullptr, file_iwrite_shared_note, file_iwrite_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_shared(Handle fh, const void* buf, int count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_shared, file_iwrite_shared_touched, nullptr, nullptr, file_iwrite_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_shared, file_iwrite_shared_touched, nullptr, nullptr, file_iwrite_shared_note, file_iwrite_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -635,11 +889,17 @@ namespace {
   note.opens(fh, filename, comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_open_record(Recorded& r, Handle comm, const char*, int, Handle, void* fh) {
+  r.comm(comm);
+  r.opens(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_open(Handle comm, const char* filename, int amode, Handle info, void* fh) {
-  return forward_mpi<Entry::file_open, nullptr, nullptr, nullptr, file_open_note>(__builtin_return_address(0), comm, filename, amode, info, fh);
+  return forward_mpi<Entry::file_open, nullptr, nullptr, nullptr, file_open_note, file_open_record>(__builtin_return_address(0), comm, filename, amode, info, fh);
 }
 STRETTO_EXPORT int PMPI_File_open(Handle comm, const char* filename, int amode, Handle info, void* fh) {
-  return forward<Entry::file_open, nullptr, nullptr, nullptr, file_open_note>(__builtin_return_address(0), comm, filename, amode, info, fh);
+  return forward<Entry::file_open, nullptr, nullptr, nullptr, file_open_note, file_open_record>(__builtin_return_address(0), comm, filename, amode, info, fh);
 }
 
 namespace {
@@ -647,11 +907,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_preallocate_record(Recorded& r, Handle fh, std::int64_t) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_preallocate(Handle fh, std::int64_t size) {
-  return forward_mpi<Entry::file_preallocate, nullptr, nullptr, nullptr, file_preallocate_note>(__builtin_return_address(0), fh, size);
+  return forward_mpi<Entry::file_preallocate, nullptr, nullptr, nullptr, file_preallocate_note, file_preallocate_record>(__builtin_return_address(0), fh, size);
 }
 STRETTO_EXPORT int PMPI_File_preallocate(Handle fh, std::int64_t size) {
-  return forward<Entry::file_preallocate, nullptr, nullptr, nullptr, file_preallocate_note>(__builtin_return_address(0), fh, size);
+  return forward<Entry::file_preallocate, nullptr, nullptr, nullptr, file_preallocate_note, file_preallocate_record>(__builtin_return_address(0), fh, size);
 }
 
 namespace {
@@ -665,11 +930,17 @@ namespace {
   note.file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read, file_read_touched, nullptr, nullptr, file_read_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read, file_read_touched, nullptr, nullptr, file_read_note, file_read_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read, file_read_touched, nullptr, nullptr, file_read_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read, file_read_touched, nullptr, nullptr, file_read_note, file_read_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -683,11 +954,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_all(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_all, file_read_all_touched, nullptr, nullptr, file_read_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_all, file_read_all_touched, nullptr, nullptr, file_read_all_note, file_read_all_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_all(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_all, file_read_all_touched, nullptr, nullptr, file_read_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_all, file_read_all_touched, nullptr, nullptr, file_read_all_note, file_read_all_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -701,11 +978,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_all_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_read_all_begin, file_read_all_begin_touched, nullptr, nullptr, file_read_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_all_begin, file_read_all_begin_touched, nullptr, nullptr, file_read_all_begin_note, file_read_all_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_all_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward<Entry::file_read_all_begin, file_read_all_begin_touched, nullptr, nullptr, file_read_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_all_begin, file_read_all_begin_touched, nullptr, nullptr, file_read_all_begin_note, file_read_all_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -718,11 +1001,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_end_record(Recorded& r, Handle fh, void*, void*&) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_all_end(Handle fh, void* buf, void* status) {
-  return forward_mpi<Entry::file_read_all_end, file_read_all_end_touched, nullptr, nullptr, file_read_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_read_all_end, file_read_all_end_touched, nullptr, nullptr, file_read_all_end_note, file_read_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_read_all_end(Handle fh, void* buf, void* status) {
-  return forward<Entry::file_read_all_end, file_read_all_end_touched, nullptr, nullptr, file_read_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_read_all_end, file_read_all_end_touched, nullptr, nullptr, file_read_all_end_note, file_read_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -736,11 +1024,17 @@ namespace {
   note.file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at, file_read_at_touched, nullptr, nullptr, file_read_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at, file_read_at_touched, nullptr, nullptr, file_read_at_note, file_read_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at, file_read_at_touched, nullptr, nullptr, file_read_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at, file_read_at_touched, nullptr, nullptr, file_read_at_note, file_read_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -754,11 +1048,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at_all, file_read_at_all_touched, nullptr, nullptr, file_read_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at_all, file_read_at_all_touched, nullptr, nullptr, file_read_at_all_note, file_read_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at_all, file_read_at_all_touched, nullptr, nullptr, file_read_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at_all, file_read_at_all_touched, nullptr, nullptr, file_read_at_all_note, file_read_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -772,11 +1072,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_begin(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_read_at_all_begin, file_read_at_all_begin_touched, nullptr, nullptr, file_read_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_read_at_all_begin, file_read_at_all_begin_touched, nullptr, nullptr, file_read_at_all_begin_note, file_read_at_all_begin_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_begin(Handle fh, std::int64_t offset, void* buf, int count, Handle datatype) {
-  return forward<Entry::file_read_at_all_begin, file_read_at_all_begin_touched, nullptr, nullptr, file_read_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_read_at_all_begin, file_read_at_all_begin_touched, nullptr, nullptr, file_read_at_all_begin_note, file_read_at_all_begin_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -789,11 +1095,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_end_record(Recorded& r, Handle fh, void*, void*&) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_end(Handle fh, void* buf, void* status) {
-  return forward_mpi<Entry::file_read_at_all_end, file_read_at_all_end_touched, nullptr, nullptr, file_read_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_read_at_all_end, file_read_at_all_end_touched, nullptr, nullptr, file_read_at_all_end_note, file_read_at_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_end(Handle fh, void* buf, void* status) {
-  return forward<Entry::file_read_at_all_end, file_read_at_all_end_touched, nullptr, nullptr, file_read_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_read_at_all_end, file_read_at_all_end_touched, nullptr, nullptr, file_read_at_all_end_note, file_read_at_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -807,11 +1118,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_ordered, file_read_ordered_touched, nullptr, nullptr, file_read_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_ordered, file_read_ordered_touched, nullptr, nullptr, file_read_ordered_note, file_read_ordered_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_ordered, file_read_ordered_touched, nullptr, nullptr, file_read_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_ordered, file_read_ordered_touched, nullptr, nullptr, file_read_ordered_note, file_read_ordered_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -825,11 +1142,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_read_ordered_begin, file_read_ordered_begin_touched, nullptr, nullptr, file_read_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_ordered_begin, file_read_ordered_begin_touched, nullptr, nullptr, file_read_ordered_begin_note, file_read_ordered_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_begin(Handle fh, void* buf, int count, Handle datatype) {
-  return forward<Entry::file_read_ordered_begin, file_read_ordered_begin_touched, nullptr, nullptr, file_read_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_ordered_begin, file_read_ordered_begin_touched, nullptr, nullptr, file_read_ordered_begin_note, file_read_ordered_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -842,11 +1165,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_end_record(Recorded& r, Handle fh, void*, void*&) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_end(Handle fh, void* buf, void* status) {
-  return forward_mpi<Entry::file_read_ordered_end, file_read_ordered_end_touched, nullptr, nullptr, file_read_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_read_ordered_end, file_read_ordered_end_touched, nullptr, nullptr, file_read_ordered_end_note, file_read_ordered_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_end(Handle fh, void* buf, void* status) {
-  return forward<Entry::file_read_ordered_end, file_read_ordered_end_touched, nullptr, nullptr, file_read_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_read_ordered_end, file_read_ordered_end_touched, nullptr, nullptr, file_read_ordered_end_note, file_read_ordered_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -860,11 +1188,17 @@ namespace {
   note.file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_read_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_read_shared(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_shared, file_read_shared_touched, nullptr, nullptr, file_read_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_shared, file_read_shared_touched, nullptr, nullptr, file_read_shared_note, file_read_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_shared(Handle fh, void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_read_shared, file_read_shared_touched, nullptr, nullptr, file_read_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_shared, file_read_shared_touched, nullptr, nullptr, file_read_shared_note, file_read_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -872,11 +1206,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_seek_shared_record(Recorded& r, Handle fh, std::int64_t, int) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_seek_shared(Handle fh, std::int64_t offset, int whence) {
-  return forward_mpi<Entry::file_seek_shared, nullptr, nullptr, nullptr, file_seek_shared_note>(__builtin_return_address(0), fh, offset, whence);
+  return forward_mpi<Entry::file_seek_shared, nullptr, nullptr, nullptr, file_seek_shared_note, file_seek_shared_record>(__builtin_return_address(0), fh, offset, whence);
 }
 STRETTO_EXPORT int PMPI_File_seek_shared(Handle fh, std::int64_t offset, int whence) {
-  return forward<Entry::file_seek_shared, nullptr, nullptr, nullptr, file_seek_shared_note>(__builtin_return_address(0), fh, offset, whence);
+  return forward<Entry::file_seek_shared, nullptr, nullptr, nullptr, file_seek_shared_note, file_seek_shared_record>(__builtin_return_address(0), fh, offset, whence);
 }
 
 namespace {
@@ -884,11 +1223,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_set_atomicity_record(Recorded& r, Handle fh, int) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_set_atomicity(Handle fh, int flag) {
-  return forward_mpi<Entry::file_set_atomicity, nullptr, nullptr, nullptr, file_set_atomicity_note>(__builtin_return_address(0), fh, flag);
+  return forward_mpi<Entry::file_set_atomicity, nullptr, nullptr, nullptr, file_set_atomicity_note, file_set_atomicity_record>(__builtin_return_address(0), fh, flag);
 }
 STRETTO_EXPORT int PMPI_File_set_atomicity(Handle fh, int flag) {
-  return forward<Entry::file_set_atomicity, nullptr, nullptr, nullptr, file_set_atomicity_note>(__builtin_return_address(0), fh, flag);
+  return forward<Entry::file_set_atomicity, nullptr, nullptr, nullptr, file_set_atomicity_note, file_set_atomicity_record>(__builtin_return_address(0), fh, flag);
 }
 
 namespace {
@@ -896,11 +1240,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_set_size_record(Recorded& r, Handle fh, std::int64_t) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_set_size(Handle fh, std::int64_t size) {
-  return forward_mpi<Entry::file_set_size, nullptr, nullptr, nullptr, file_set_size_note>(__builtin_return_address(0), fh, size);
+  return forward_mpi<Entry::file_set_size, nullptr, nullptr, nullptr, file_set_size_note, file_set_size_record>(__builtin_return_address(0), fh, size);
 }
 STRETTO_EXPORT int PMPI_File_set_size(Handle fh, std::int64_t size) {
-  return forward<Entry::file_set_size, nullptr, nullptr, nullptr, file_set_size_note>(__builtin_return_address(0), fh, size);
+  return forward<Entry::file_set_size, nullptr, nullptr, nullptr, file_set_size_note, file_set_size_record>(__builtin_return_address(0), fh, size);
 }
 
 namespace {
@@ -908,11 +1257,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_set_view_record(Recorded& r, Handle fh, std::int64_t, Handle, Handle, const char*, Handle) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_set_view(Handle fh, std::int64_t disp, Handle etype, Handle filetype, const char* datarep, Handle info) {
-  return forward_mpi<Entry::file_set_view, nullptr, nullptr, nullptr, file_set_view_note>(__builtin_return_address(0), fh, disp, etype, filetype, datarep, info);
+  return forward_mpi<Entry::file_set_view, nullptr, nullptr, nullptr, file_set_view_note, file_set_view_record>(__builtin_return_address(0), fh, disp, etype, filetype, datarep, info);
 }
 STRETTO_EXPORT int PMPI_File_set_view(Handle fh, std::int64_t disp, Handle etype, Handle filetype, const char* datarep, Handle info) {
-  return forward<Entry::file_set_view, nullptr, nullptr, nullptr, file_set_view_note>(__builtin_return_address(0), fh, disp, etype, filetype, datarep, info);
+  return forward<Entry::file_set_view, nullptr, nullptr, nullptr, file_set_view_note, file_set_view_record>(__builtin_return_address(0), fh, disp, etype, filetype, datarep, info);
 }
 
 namespace {
@@ -920,11 +1274,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_sync_record(Recorded& r, Handle fh) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_sync(Handle fh) {
-  return forward_mpi<Entry::file_sync, nullptr, nullptr, nullptr, file_sync_note>(__builtin_return_address(0), fh);
+  return forward_mpi<Entry::file_sync, nullptr, nullptr, nullptr, file_sync_note, file_sync_record>(__builtin_return_address(0), fh);
 }
 STRETTO_EXPORT int PMPI_File_sync(Handle fh) {
-  return forward<Entry::file_sync, nullptr, nullptr, nullptr, file_sync_note>(__builtin_return_address(0), fh);
+  return forward<Entry::file_sync, nullptr, nullptr, nullptr, file_sync_note, file_sync_record>(__builtin_return_address(0), fh);
 }
 
 namespace {
@@ -938,11 +1297,17 @@ namespace {
   note.file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write, file_write_touched, nullptr, nullptr, file_write_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write, file_write_touched, nullptr, nullptr, file_write_note, file_write_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write, file_write_touched, nullptr, nullptr, file_write_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write, file_write_touched, nullptr, nullptr, file_write_note, file_write_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -956,11 +1321,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_all(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_all, file_write_all_touched, nullptr, nullptr, file_write_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_all, file_write_all_touched, nullptr, nullptr, file_write_all_note, file_write_all_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_all(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_all, file_write_all_touched, nullptr, nullptr, file_write_all_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_all, file_write_all_touched, nullptr, nullptr, file_write_all_note, file_write_all_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -974,11 +1345,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_all_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_write_all_begin, file_write_all_begin_touched, nullptr, nullptr, file_write_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_all_begin, file_write_all_begin_touched, nullptr, nullptr, file_write_all_begin_note, file_write_all_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_all_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward<Entry::file_write_all_begin, file_write_all_begin_touched, nullptr, nullptr, file_write_all_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_all_begin, file_write_all_begin_touched, nullptr, nullptr, file_write_all_begin_note, file_write_all_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -991,11 +1368,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_all_end(Handle fh, const void* buf, void* status) {
-  return forward_mpi<Entry::file_write_all_end, file_write_all_end_touched, nullptr, nullptr, file_write_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_write_all_end, file_write_all_end_touched, nullptr, nullptr, file_write_all_end_note, file_write_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_write_all_end(Handle fh, const void* buf, void* status) {
-  return forward<Entry::file_write_all_end, file_write_all_end_touched, nullptr, nullptr, file_write_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_write_all_end, file_write_all_end_touched, nullptr, nullptr, file_write_all_end_note, file_write_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -1009,11 +1391,17 @@ namespace {
   note.file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at, file_write_at_touched, nullptr, nullptr, file_write_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at, file_write_at_touched, nullptr, nullptr, file_write_at_note, file_write_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at, file_write_at_touched, nullptr, nullptr, file_write_at_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at, file_write_at_touched, nullptr, nullptr, file_write_at_note, file_write_at_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -1027,11 +1415,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at_all, file_write_at_all_touched, nullptr, nullptr, file_write_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at_all, file_write_at_all_touched, nullptr, nullptr, file_write_at_all_note, file_write_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at_all, file_write_at_all_touched, nullptr, nullptr, file_write_at_all_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at_all, file_write_at_all_touched, nullptr, nullptr, file_write_at_all_note, file_write_at_all_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -1045,11 +1439,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_begin(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_write_at_all_begin, file_write_at_all_begin_touched, nullptr, nullptr, file_write_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_write_at_all_begin, file_write_at_all_begin_touched, nullptr, nullptr, file_write_at_all_begin_note, file_write_at_all_begin_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_begin(Handle fh, std::int64_t offset, const void* buf, int count, Handle datatype) {
-  return forward<Entry::file_write_at_all_begin, file_write_at_all_begin_touched, nullptr, nullptr, file_write_at_all_begin_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_write_at_all_begin, file_write_at_all_begin_touched, nullptr, nullptr, file_write_at_all_begin_note, file_write_at_all_begin_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -1062,11 +1462,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_end(Handle fh, const void* buf, void* status) {
-  return forward_mpi<Entry::file_write_at_all_end, file_write_at_all_end_touched, nullptr, nullptr, file_write_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_write_at_all_end, file_write_at_all_end_touched, nullptr, nullptr, file_write_at_all_end_note, file_write_at_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_end(Handle fh, const void* buf, void* status) {
-  return forward<Entry::file_write_at_all_end, file_write_at_all_end_touched, nullptr, nullptr, file_write_at_all_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_write_at_all_end, file_write_at_all_end_touched, nullptr, nullptr, file_write_at_all_end_note, file_write_at_all_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -1080,11 +1485,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_ordered, file_write_ordered_touched, nullptr, nullptr, file_write_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_ordered, file_write_ordered_touched, nullptr, nullptr, file_write_ordered_note, file_write_ordered_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_ordered, file_write_ordered_touched, nullptr, nullptr, file_write_ordered_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_ordered, file_write_ordered_touched, nullptr, nullptr, file_write_ordered_note, file_write_ordered_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -1098,11 +1509,17 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward_mpi<Entry::file_write_ordered_begin, file_write_ordered_begin_touched, nullptr, nullptr, file_write_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_ordered_begin, file_write_ordered_begin_touched, nullptr, nullptr, file_write_ordered_begin_note, file_write_ordered_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_begin(Handle fh, const void* buf, int count, Handle datatype) {
-  return forward<Entry::file_write_ordered_begin, file_write_ordered_begin_touched, nullptr, nullptr, file_write_ordered_begin_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_ordered_begin, file_write_ordered_begin_touched, nullptr, nullptr, file_write_ordered_begin_note, file_write_ordered_begin_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -1115,11 +1532,16 @@ namespace {
   note.all_of_file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_end_record(Recorded& r, Handle fh, const void*, void*&) {
+  r.file(fh);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_end(Handle fh, const void* buf, void* status) {
-  return forward_mpi<Entry::file_write_ordered_end, file_write_ordered_end_touched, nullptr, nullptr, file_write_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward_mpi<Entry::file_write_ordered_end, file_write_ordered_end_touched, nullptr, nullptr, file_write_ordered_end_note, file_write_ordered_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_end(Handle fh, const void* buf, void* status) {
-  return forward<Entry::file_write_ordered_end, file_write_ordered_end_touched, nullptr, nullptr, file_write_ordered_end_note>(__builtin_return_address(0), fh, buf, status);
+  return forward<Entry::file_write_ordered_end, file_write_ordered_end_touched, nullptr, nullptr, file_write_ordered_end_note, file_write_ordered_end_record>(__builtin_return_address(0), fh, buf, status);
 }
 
 namespace {
@@ -1133,11 +1555,17 @@ namespace {
   note.file(fh);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void file_write_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_File_write_shared(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_shared, file_write_shared_touched, nullptr, nullptr, file_write_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_shared, file_write_shared_touched, nullptr, nullptr, file_write_shared_note, file_write_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_shared(Handle fh, const void* buf, int count, Handle datatype, void* status) {
-  return forward<Entry::file_write_shared, file_write_shared_touched, nullptr, nullptr, file_write_shared_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_shared, file_write_shared_touched, nullptr, nullptr, file_write_shared_note, file_write_shared_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -1158,21 +1586,39 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void gather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool gather_init_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return gather(call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); };
   return persistent_init(code, Entry::gather_init, comm, request, make, sendtype, recvtype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}, gather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}, gather_init_note, gather_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Gather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}, gather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::gather_init, nullptr, nullptr, Serves<gather_init_served>{}, gather_init_note, gather_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void gatherv_init_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void gatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -1182,10 +1628,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}, gatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}, gatherv_init_note, gatherv_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Gatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}, gatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+  return forward<Entry::gatherv_init, nullptr, nullptr, Serves<gatherv_init_served>{}, gatherv_init_note, gatherv_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -1199,11 +1645,18 @@ namespace {
   note.at_target(target_rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void get_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.receives_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Get(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::get, get_touched, nullptr, nullptr, get_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::get, get_touched, nullptr, nullptr, get_note, get_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Get(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::get, get_touched, nullptr, nullptr, get_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::get, get_touched, nullptr, nullptr, get_note, get_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -1218,11 +1671,18 @@ namespace {
   note.at_target(target_rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void get_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Get_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::get_accumulate, get_accumulate_touched, nullptr, nullptr, get_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::get_accumulate, get_accumulate_touched, nullptr, nullptr, get_accumulate_note, get_accumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Get_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::get_accumulate, get_accumulate_touched, nullptr, nullptr, get_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::get_accumulate, get_accumulate_touched, nullptr, nullptr, get_accumulate_note, get_accumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 
 namespace {
@@ -1230,11 +1690,17 @@ namespace {
   note.all_of(comm_old);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_graph) {
+  r.comm(comm_old);
+  r.makes_comm(comm_graph);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Graph_create(Handle comm_old, int nnodes, const int* index, const int* edges, int reorder, void* comm_graph) {
-  return forward_mpi<Entry::graph_create, nullptr, nullptr, nullptr, graph_create_note>(__builtin_return_address(0), comm_old, nnodes, index, edges, reorder, comm_graph);
+  return forward_mpi<Entry::graph_create, nullptr, nullptr, nullptr, graph_create_note, graph_create_record>(__builtin_return_address(0), comm_old, nnodes, index, edges, reorder, comm_graph);
 }
 STRETTO_EXPORT int PMPI_Graph_create(Handle comm_old, int nnodes, const int* index, const int* edges, int reorder, void* comm_graph) {
-  return forward<Entry::graph_create, nullptr, nullptr, nullptr, graph_create_note>(__builtin_return_address(0), comm_old, nnodes, index, edges, reorder, comm_graph);
+  return forward<Entry::graph_create, nullptr, nullptr, nullptr, graph_create_note, graph_create_record>(__builtin_return_address(0), comm_old, nnodes, index, edges, reorder, comm_graph);
 }
 
 namespace {
@@ -1250,6 +1716,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void iallgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool iallgather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::iallgather, call_begins()};
@@ -1260,10 +1734,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}, iallgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}, iallgather_note, iallgather_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}, iallgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::iallgather, iallgather_touched, nullptr, Serves<iallgather_served>{}, iallgather_note, iallgather_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -1279,6 +1753,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void iallgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool iallgatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::iallgatherv, call_begins()};
@@ -1289,10 +1771,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}, iallgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}, iallgatherv_note, iallgatherv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}, iallgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::iallgatherv, iallgatherv_touched, nullptr, Serves<iallgatherv_served>{}, iallgatherv_note, iallgatherv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -1308,6 +1790,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void iallreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool iallreduce_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::iallreduce, call_begins()};
@@ -1318,10 +1808,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}, iallreduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}, iallreduce_note, iallreduce_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}, iallreduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iallreduce, iallreduce_touched, nullptr, Serves<iallreduce_served>{}, iallreduce_note, iallreduce_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -1337,6 +1827,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ialltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ialltoall_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ialltoall, call_begins()};
@@ -1347,10 +1845,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}, ialltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}, ialltoall_note, ialltoall_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}, ialltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ialltoall, ialltoall_touched, nullptr, Serves<ialltoall_served>{}, ialltoall_note, ialltoall_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -1366,6 +1864,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ialltoallv_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ialltoallv, call_begins()};
@@ -1376,10 +1882,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}, ialltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}, ialltoallv_note, ialltoallv_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}, ialltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ialltoallv, ialltoallv_touched, nullptr, Serves<ialltoallv_served>{}, ialltoallv_note, ialltoallv_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
@@ -1393,6 +1899,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ialltoallw_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ialltoallw, call_begins()};
@@ -1403,15 +1917,21 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}, ialltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}, ialltoallw_note, ialltoallw_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}, ialltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ialltoallw, ialltoallw_touched, nullptr, Serves<ialltoallw_served>{}, ialltoallw_note, ialltoallw_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void ibarrier_note(Noted& note, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ibarrier_record(Recorded& r, Handle comm, void* request) {
+  r.comm(comm);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -1425,10 +1945,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibarrier(Handle comm, void* request) {
-  return forward_mpi<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}, ibarrier_note>(__builtin_return_address(0), comm, request);
+  return forward_mpi<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}, ibarrier_note, ibarrier_record>(__builtin_return_address(0), comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibarrier(Handle comm, void* request) {
-  return forward<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}, ibarrier_note>(__builtin_return_address(0), comm, request);
+  return forward<Entry::ibarrier, nullptr, nullptr, Serves<ibarrier_served>{}, ibarrier_note, ibarrier_record>(__builtin_return_address(0), comm, request);
 }
 
 namespace {
@@ -1443,6 +1963,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ibcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ibcast_served(int* code, void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ibcast, call_begins()};
@@ -1453,10 +1981,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibcast(void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}, ibcast_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward_mpi<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}, ibcast_note, ibcast_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibcast(void* buffer, int count, Handle datatype, int root, Handle comm, void* request) {
-  return forward<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}, ibcast_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward<Entry::ibcast, ibcast_touched, nullptr, Serves<ibcast_served>{}, ibcast_note, ibcast_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 
 namespace {
@@ -1471,11 +1999,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ibsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ibsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ibsend, ibsend_touched, nullptr, nullptr, ibsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ibsend, ibsend_touched, nullptr, nullptr, ibsend_note, ibsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ibsend, ibsend_touched, nullptr, nullptr, ibsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ibsend, ibsend_touched, nullptr, nullptr, ibsend_note, ibsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -1491,6 +2026,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void iexscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool iexscan_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::iexscan, call_begins()};
@@ -1501,10 +2044,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iexscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}, iexscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}, iexscan_note, iexscan_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iexscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}, iexscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iexscan, iexscan_touched, nullptr, Serves<iexscan_served>{}, iexscan_note, iexscan_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -1520,6 +2063,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void igather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool igather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::igather, call_begins()};
@@ -1530,10 +2082,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Igather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}, igather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}, igather_note, igather_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}, igather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::igather, igather_touched, nullptr, Serves<igather_served>{}, igather_note, igather_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -1549,6 +2101,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void igatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool igatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::igatherv, call_begins()};
@@ -1559,10 +2120,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Igatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}, igatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward_mpi<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}, igatherv_note, igatherv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}, igatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward<Entry::igatherv, igatherv_touched, nullptr, Serves<igatherv_served>{}, igatherv_note, igatherv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 
 namespace {
@@ -1571,11 +2132,20 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void improbe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void* message, void*& status) {
+  r.comm(comm);
+  r.receives(source, tag);
+  r.makes_message(message);
+  r.says(flag);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Improbe(int source, int tag, Handle comm, int* flag, void* message, void* status) {
-  return forward_mpi<Entry::improbe, nullptr, nullptr, drive_before, improbe_note>(__builtin_return_address(0), source, tag, comm, flag, message, status);
+  return forward_mpi<Entry::improbe, nullptr, nullptr, drive_before, improbe_note, improbe_record>(__builtin_return_address(0), source, tag, comm, flag, message, status);
 }
 STRETTO_EXPORT int PMPI_Improbe(int source, int tag, Handle comm, int* flag, void* message, void* status) {
-  return forward<Entry::improbe, nullptr, nullptr, drive_before, improbe_note>(__builtin_return_address(0), source, tag, comm, flag, message, status);
+  return forward<Entry::improbe, nullptr, nullptr, drive_before, improbe_note, improbe_record>(__builtin_return_address(0), source, tag, comm, flag, message, status);
 }
 
 namespace {
@@ -1589,11 +2159,17 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void imrecv_record(Recorded& r, void*, int, Handle, void* message, void* request) {
+  r.takes_message(message);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Imrecv(void* buf, int count, Handle datatype, void* message, void* request) {
-  return forward_mpi<Entry::imrecv, imrecv_touched, nullptr, nullptr, imrecv_note>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward_mpi<Entry::imrecv, imrecv_touched, nullptr, nullptr, imrecv_note, imrecv_record>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 STRETTO_EXPORT int PMPI_Imrecv(void* buf, int count, Handle datatype, void* message, void* request) {
-  return forward<Entry::imrecv, imrecv_touched, nullptr, nullptr, imrecv_note>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward<Entry::imrecv, imrecv_touched, nullptr, nullptr, imrecv_note, imrecv_record>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 
 namespace {
@@ -1607,6 +2183,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ineighbor_allgather_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ineighbor_allgather, call_begins()};
@@ -1617,10 +2202,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}, ineighbor_allgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}, ineighbor_allgather_note, ineighbor_allgather_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}, ineighbor_allgather_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgather, ineighbor_allgather_touched, nullptr, Serves<ineighbor_allgather_served>{}, ineighbor_allgather_note, ineighbor_allgather_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -1634,6 +2219,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ineighbor_allgatherv_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ineighbor_allgatherv, call_begins()};
@@ -1644,10 +2238,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}, ineighbor_allgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}, ineighbor_allgatherv_note, ineighbor_allgatherv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}, ineighbor_allgatherv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgatherv, ineighbor_allgatherv_touched, nullptr, Serves<ineighbor_allgatherv_served>{}, ineighbor_allgatherv_note, ineighbor_allgatherv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -1661,6 +2255,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ineighbor_alltoall_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ineighbor_alltoall, call_begins()};
@@ -1671,10 +2274,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}, ineighbor_alltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}, ineighbor_alltoall_note, ineighbor_alltoall_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}, ineighbor_alltoall_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoall, ineighbor_alltoall_touched, nullptr, Serves<ineighbor_alltoall_served>{}, ineighbor_alltoall_note, ineighbor_alltoall_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -1688,6 +2291,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ineighbor_alltoallv_served(int* code, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ineighbor_alltoallv, call_begins()};
@@ -1698,10 +2310,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}, ineighbor_alltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}, ineighbor_alltoallv_note, ineighbor_alltoallv_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}, ineighbor_alltoallv_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoallv, ineighbor_alltoallv_touched, nullptr, Serves<ineighbor_alltoallv_served>{}, ineighbor_alltoallv_note, ineighbor_alltoallv_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
@@ -1715,6 +2327,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ineighbor_alltoallw_served(int* code, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ineighbor_alltoallw, call_begins()};
@@ -1725,10 +2346,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}, ineighbor_alltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}, ineighbor_alltoallw_note, ineighbor_alltoallw_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}, ineighbor_alltoallw_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ineighbor_alltoallw, ineighbor_alltoallw_touched, nullptr, Serves<ineighbor_alltoallw_served>{}, ineighbor_alltoallw_note, ineighbor_alltoallw_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 namespace {
@@ -1736,11 +2357,17 @@ namespace {
   note.all_of(local_comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void intercomm_create_record(Recorded& r, Handle local_comm, int, Handle, int, int, void* newintercomm) {
+  r.comm(local_comm);
+  r.makes_comm(newintercomm);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Intercomm_create(Handle local_comm, int local_leader, Handle peer_comm, int remote_leader, int tag, void* newintercomm) {
-  return forward_mpi<Entry::intercomm_create, nullptr, nullptr, nullptr, intercomm_create_note>(__builtin_return_address(0), local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
+  return forward_mpi<Entry::intercomm_create, nullptr, nullptr, nullptr, intercomm_create_note, intercomm_create_record>(__builtin_return_address(0), local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
 }
 STRETTO_EXPORT int PMPI_Intercomm_create(Handle local_comm, int local_leader, Handle peer_comm, int remote_leader, int tag, void* newintercomm) {
-  return forward<Entry::intercomm_create, nullptr, nullptr, nullptr, intercomm_create_note>(__builtin_return_address(0), local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
+  return forward<Entry::intercomm_create, nullptr, nullptr, nullptr, intercomm_create_note, intercomm_create_record>(__builtin_return_address(0), local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm);
 }
 
 namespace {
@@ -1749,11 +2376,19 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iprobe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void*& status) {
+  r.comm(comm);
+  r.receives(source, tag);
+  r.says(flag);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Iprobe(int source, int tag, Handle comm, int* flag, void* status) {
-  return forward_mpi<Entry::iprobe, nullptr, nullptr, drive_before, iprobe_note>(__builtin_return_address(0), source, tag, comm, flag, status);
+  return forward_mpi<Entry::iprobe, nullptr, nullptr, drive_before, iprobe_note, iprobe_record>(__builtin_return_address(0), source, tag, comm, flag, status);
 }
 STRETTO_EXPORT int PMPI_Iprobe(int source, int tag, Handle comm, int* flag, void* status) {
-  return forward<Entry::iprobe, nullptr, nullptr, drive_before, iprobe_note>(__builtin_return_address(0), source, tag, comm, flag, status);
+  return forward<Entry::iprobe, nullptr, nullptr, drive_before, iprobe_note, iprobe_record>(__builtin_return_address(0), source, tag, comm, flag, status);
 }
 
 namespace {
@@ -1768,11 +2403,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void irecv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives(source, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Irecv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irecv, irecv_touched, nullptr, nullptr, irecv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::irecv, irecv_touched, nullptr, nullptr, irecv_note, irecv_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irecv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::irecv, irecv_touched, nullptr, nullptr, irecv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::irecv, irecv_touched, nullptr, nullptr, irecv_note, irecv_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
 namespace {
@@ -1788,6 +2430,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ireduce, call_begins()};
@@ -1798,10 +2449,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}, ireduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward_mpi<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}, ireduce_note, ireduce_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}, ireduce_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward<Entry::ireduce, ireduce_touched, nullptr, Serves<ireduce_served>{}, ireduce_note, ireduce_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 
 namespace {
@@ -1817,6 +2468,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_scatter_served(int* code, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ireduce_scatter, call_begins()};
@@ -1827,10 +2486,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}, ireduce_scatter_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}, ireduce_scatter_note, ireduce_scatter_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}, ireduce_scatter_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter, ireduce_scatter_touched, nullptr, Serves<ireduce_scatter_served>{}, ireduce_scatter_note, ireduce_scatter_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 
 namespace {
@@ -1846,6 +2505,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives_data(nullptr, recvcount, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool ireduce_scatter_block_served(int* code, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::ireduce_scatter_block, call_begins()};
@@ -1856,10 +2523,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}, ireduce_scatter_block_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}, ireduce_scatter_block_note, ireduce_scatter_block_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}, ireduce_scatter_block_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter_block, ireduce_scatter_block_touched, nullptr, Serves<ireduce_scatter_block_served>{}, ireduce_scatter_block_note, ireduce_scatter_block_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 
 namespace {
@@ -1874,11 +2541,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void irsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Irsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irsend, irsend_touched, nullptr, nullptr, irsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::irsend, irsend_touched, nullptr, nullptr, irsend_note, irsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::irsend, irsend_touched, nullptr, nullptr, irsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::irsend, irsend_touched, nullptr, nullptr, irsend_note, irsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -1894,6 +2568,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void iscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool iscan_served(int* code, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::iscan, call_begins()};
@@ -1904,10 +2586,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}, iscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}, iscan_note, iscan_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}, iscan_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iscan, iscan_touched, nullptr, Serves<iscan_served>{}, iscan_note, iscan_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -1923,6 +2605,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void iscatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool iscatter_served(int* code, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::iscatter, call_begins()};
@@ -1933,10 +2624,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}, iscatter_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}, iscatter_note, iscatter_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}, iscatter_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatter, iscatter_touched, nullptr, Serves<iscatter_served>{}, iscatter_note, iscatter_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -1952,6 +2643,15 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void iscatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool iscatterv_served(int* code, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   Requested requested{request};
   Call call{Entry::iscatterv, call_begins()};
@@ -1962,10 +2662,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}, iscatterv_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}, iscatterv_note, iscatterv_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}, iscatterv_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatterv, iscatterv_touched, nullptr, Serves<iscatterv_served>{}, iscatterv_note, iscatterv_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -1980,11 +2680,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void isend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Isend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::isend, isend_touched, nullptr, nullptr, isend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::isend, isend_touched, nullptr, nullptr, isend_note, isend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::isend, isend_touched, nullptr, nullptr, isend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::isend, isend_touched, nullptr, nullptr, isend_note, isend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -2001,11 +2708,19 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, sendtag, sendcount, sendtype);
+  r.receives(source, recvtag, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Isendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv, isendrecv_touched, nullptr, nullptr, isendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv, isendrecv_touched, nullptr, nullptr, isendrecv_note, isendrecv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv, isendrecv_touched, nullptr, nullptr, isendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward<Entry::isendrecv, isendrecv_touched, nullptr, nullptr, isendrecv_note, isendrecv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 
 namespace {
@@ -2021,11 +2736,19 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, sendtag, count, datatype);
+  r.receives(source, recvtag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Isendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv_replace, isendrecv_replace_touched, nullptr, nullptr, isendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv_replace, isendrecv_replace_touched, nullptr, nullptr, isendrecv_replace_note, isendrecv_replace_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv_replace, isendrecv_replace_touched, nullptr, nullptr, isendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward<Entry::isendrecv_replace, isendrecv_replace_touched, nullptr, nullptr, isendrecv_replace_note, isendrecv_replace_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 
 namespace {
@@ -2040,11 +2763,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void issend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Issend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::issend, issend_touched, nullptr, nullptr, issend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::issend, issend_touched, nullptr, nullptr, issend_note, issend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Issend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::issend, issend_touched, nullptr, nullptr, issend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::issend, issend_touched, nullptr, nullptr, issend_note, issend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -2052,11 +2782,19 @@ namespace {
   note.receives(source, tag, comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void mprobe_record(Recorded& r, int source, int tag, Handle comm, void* message, void*& status) {
+  r.comm(comm);
+  r.receives(source, tag);
+  r.makes_message(message);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Mprobe(int source, int tag, Handle comm, void* message, void* status) {
-  return forward_mpi<Entry::mprobe, nullptr, nullptr, wait_in_mprobe, mprobe_note>(__builtin_return_address(0), source, tag, comm, message, status);
+  return forward_mpi<Entry::mprobe, nullptr, nullptr, wait_in_mprobe, mprobe_note, mprobe_record>(__builtin_return_address(0), source, tag, comm, message, status);
 }
 STRETTO_EXPORT int PMPI_Mprobe(int source, int tag, Handle comm, void* message, void* status) {
-  return forward<Entry::mprobe, nullptr, nullptr, wait_in_mprobe, mprobe_note>(__builtin_return_address(0), source, tag, comm, message, status);
+  return forward<Entry::mprobe, nullptr, nullptr, wait_in_mprobe, mprobe_note, mprobe_record>(__builtin_return_address(0), source, tag, comm, message, status);
 }
 
 namespace {
@@ -2070,16 +2808,30 @@ namespace {
   note.other();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void mrecv_record(Recorded& r, void*, int, Handle, void* message, void*&) {
+  r.takes_message(message);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
-  return forward_mpi<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv, mrecv_note>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward_mpi<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv, mrecv_note, mrecv_record>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 STRETTO_EXPORT int PMPI_Mrecv(void* buf, int count, Handle datatype, void* message, void* status) {
-  return forward<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv, mrecv_note>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward<Entry::mrecv, mrecv_touched, nullptr, wait_in_mrecv, mrecv_note, mrecv_record>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_allgather_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2089,15 +2841,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}, neighbor_allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}, neighbor_allgather_init_note, neighbor_allgather_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_allgather_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}, neighbor_allgather_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_allgather_init, nullptr, nullptr, Serves<neighbor_allgather_init_served>{}, neighbor_allgather_init_note, neighbor_allgather_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_note(Noted& note, const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2107,15 +2868,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}, neighbor_allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}, neighbor_allgatherv_init_note, neighbor_allgatherv_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_allgatherv_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}, neighbor_allgatherv_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward<Entry::neighbor_allgatherv_init, nullptr, nullptr, Serves<neighbor_allgatherv_init_served>{}, neighbor_allgatherv_init_note, neighbor_allgatherv_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2125,15 +2895,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}, neighbor_alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}, neighbor_alltoall_init_note, neighbor_alltoall_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoall_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}, neighbor_alltoall_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_alltoall_init, nullptr, nullptr, Serves<neighbor_alltoall_init_served>{}, neighbor_alltoall_init_note, neighbor_alltoall_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_note(Noted& note, const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2143,15 +2922,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}, neighbor_alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}, neighbor_alltoallv_init_note, neighbor_alltoallv_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoallv_init(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}, neighbor_alltoallv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward<Entry::neighbor_alltoallv_init, nullptr, nullptr, Serves<neighbor_alltoallv_init_served>{}, neighbor_alltoallv_init_note, neighbor_alltoallv_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_note(Noted& note, const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2161,10 +2949,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallw_init(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}, neighbor_alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}, neighbor_alltoallw_init_note, neighbor_alltoallw_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoallw_init(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}, neighbor_alltoallw_init_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward<Entry::neighbor_alltoallw_init, nullptr, nullptr, Serves<neighbor_alltoallw_init_served>{}, neighbor_alltoallw_init_note, neighbor_alltoallw_init_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
 STRETTO_EXPORT int MPI_Op_free(void* op) {
@@ -2212,11 +3000,16 @@ namespace {
   note.waits(1, &request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void pready_record(Recorded& r, int, Handle request) {
+  r.names(1, &request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Pready(int partition, Handle request) {
-  return forward_mpi<Entry::pready, pready_touched, nullptr, nullptr, pready_note>(__builtin_return_address(0), partition, request);
+  return forward_mpi<Entry::pready, pready_touched, nullptr, nullptr, pready_note, pready_record>(__builtin_return_address(0), partition, request);
 }
 STRETTO_EXPORT int PMPI_Pready(int partition, Handle request) {
-  return forward<Entry::pready, pready_touched, nullptr, nullptr, pready_note>(__builtin_return_address(0), partition, request);
+  return forward<Entry::pready, pready_touched, nullptr, nullptr, pready_note, pready_record>(__builtin_return_address(0), partition, request);
 }
 
 namespace {
@@ -2229,11 +3022,16 @@ namespace {
   note.waits(1, &request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void pready_list_record(Recorded& r, int, const void*, Handle request) {
+  r.names(1, &request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Pready_list(int length, const void* array_of_partitions, Handle request) {
-  return forward_mpi<Entry::pready_list, pready_list_touched, nullptr, nullptr, pready_list_note>(__builtin_return_address(0), length, array_of_partitions, request);
+  return forward_mpi<Entry::pready_list, pready_list_touched, nullptr, nullptr, pready_list_note, pready_list_record>(__builtin_return_address(0), length, array_of_partitions, request);
 }
 STRETTO_EXPORT int PMPI_Pready_list(int length, const void* array_of_partitions, Handle request) {
-  return forward<Entry::pready_list, pready_list_touched, nullptr, nullptr, pready_list_note>(__builtin_return_address(0), length, array_of_partitions, request);
+  return forward<Entry::pready_list, pready_list_touched, nullptr, nullptr, pready_list_note, pready_list_record>(__builtin_return_address(0), length, array_of_partitions, request);
 }
 
 namespace {
@@ -2246,11 +3044,16 @@ namespace {
   note.waits(1, &request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void pready_range_record(Recorded& r, int, int, Handle request) {
+  r.names(1, &request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Pready_range(int partition_low, int partition_high, Handle request) {
-  return forward_mpi<Entry::pready_range, pready_range_touched, nullptr, nullptr, pready_range_note>(__builtin_return_address(0), partition_low, partition_high, request);
+  return forward_mpi<Entry::pready_range, pready_range_touched, nullptr, nullptr, pready_range_note, pready_range_record>(__builtin_return_address(0), partition_low, partition_high, request);
 }
 STRETTO_EXPORT int PMPI_Pready_range(int partition_low, int partition_high, Handle request) {
-  return forward<Entry::pready_range, pready_range_touched, nullptr, nullptr, pready_range_note>(__builtin_return_address(0), partition_low, partition_high, request);
+  return forward<Entry::pready_range, pready_range_touched, nullptr, nullptr, pready_range_note, pready_range_record>(__builtin_return_address(0), partition_low, partition_high, request);
 }
 
 namespace {
@@ -2258,11 +3061,18 @@ namespace {
   note.receives(source, tag, comm);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void probe_record(Recorded& r, int source, int tag, Handle comm, void*& status) {
+  r.comm(comm);
+  r.receives(source, tag);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Probe(int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::probe, nullptr, nullptr, wait_in_probe, probe_note>(__builtin_return_address(0), source, tag, comm, status);
+  return forward_mpi<Entry::probe, nullptr, nullptr, wait_in_probe, probe_note, probe_record>(__builtin_return_address(0), source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Probe(int source, int tag, Handle comm, void* status) {
-  return forward<Entry::probe, nullptr, nullptr, wait_in_probe, probe_note>(__builtin_return_address(0), source, tag, comm, status);
+  return forward<Entry::probe, nullptr, nullptr, wait_in_probe, probe_note, probe_record>(__builtin_return_address(0), source, tag, comm, status);
 }
 
 namespace {
@@ -2276,11 +3086,18 @@ namespace {
   note.at_target(target_rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void put_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Put(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::put, put_touched, nullptr, nullptr, put_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::put, put_touched, nullptr, nullptr, put_note, put_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Put(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::put, put_touched, nullptr, nullptr, put_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::put, put_touched, nullptr, nullptr, put_note, put_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -2295,11 +3112,19 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void raccumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Raccumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::raccumulate, raccumulate_touched, nullptr, nullptr, raccumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::raccumulate, raccumulate_touched, nullptr, nullptr, raccumulate_note, raccumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Raccumulate(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::raccumulate, raccumulate_touched, nullptr, nullptr, raccumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::raccumulate, raccumulate_touched, nullptr, nullptr, raccumulate_note, raccumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -2313,11 +3138,18 @@ namespace {
   note.receives(source, tag, comm, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void recv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void*& status) {
+  r.comm(comm);
+  r.receives(source, tag, count, datatype);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Recv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::recv, recv_touched, nullptr, wait_in_recv, recv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward_mpi<Entry::recv, recv_touched, nullptr, wait_in_recv, recv_note, recv_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Recv(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward<Entry::recv, recv_touched, nullptr, wait_in_recv, recv_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward<Entry::recv, recv_touched, nullptr, wait_in_recv, recv_note, recv_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 
 namespace {
@@ -2332,16 +3164,32 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void recv_init_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives(source, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Recv_init(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::recv_init, recv_init_touched, nullptr, nullptr, recv_init_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::recv_init, recv_init_touched, nullptr, nullptr, recv_init_note, recv_init_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Recv_init(void* buf, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::recv_init, recv_init_touched, nullptr, nullptr, recv_init_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::recv_init, recv_init_touched, nullptr, nullptr, recv_init_note, recv_init_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void reduce_init_note(Noted& note, const void*, void*, int, Handle, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2351,10 +3199,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}, reduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward_mpi<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}, reduce_init_note, reduce_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}, reduce_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward<Entry::reduce_init, nullptr, nullptr, Serves<reduce_init_served>{}, reduce_init_note, reduce_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 
 namespace {
@@ -2377,21 +3225,37 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.receives_data(nullptr, recvcount, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] bool reduce_scatter_block_init_served(int* code, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   const auto make = [=](Call& call) { return reduce_scatter_block(call, sendbuf, recvbuf, recvcount, datatype, op, comm); };
   return persistent_init(code, Entry::reduce_scatter_block_init, comm, request, make, datatype, op);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block_init(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}, reduce_scatter_block_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward_mpi<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}, reduce_scatter_block_init_note, reduce_scatter_block_init_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_scatter_block_init(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}, reduce_scatter_block_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward<Entry::reduce_scatter_block_init, nullptr, nullptr, Serves<reduce_scatter_block_init_served>{}, reduce_scatter_block_init_note, reduce_scatter_block_init_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void reduce_scatter_init_note(Noted& note, const void*, void*, const int*, Handle, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_init_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2401,17 +3265,22 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}, reduce_scatter_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+  return forward_mpi<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}, reduce_scatter_init_note, reduce_scatter_init_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}, reduce_scatter_init_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+  return forward<Entry::reduce_scatter_init, nullptr, nullptr, Serves<reduce_scatter_init_served>{}, reduce_scatter_init_note, reduce_scatter_init_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
 }
 
+namespace {
+[[gnu::cold, gnu::noinline]] void request_free_record(Recorded& r, void* request) {
+  r.frees_request(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Request_free(void* request) {
-  return forward_mpi<Entry::request_free, nullptr, nullptr, Serves<request_free_served>{}>(__builtin_return_address(0), request);
+  return forward_mpi<Entry::request_free, nullptr, nullptr, Serves<request_free_served>{}, nullptr, request_free_record>(__builtin_return_address(0), request);
 }
 STRETTO_EXPORT int PMPI_Request_free(void* request) {
-  return forward<Entry::request_free, nullptr, nullptr, Serves<request_free_served>{}>(__builtin_return_address(0), request);
+  return forward<Entry::request_free, nullptr, nullptr, Serves<request_free_served>{}, nullptr, request_free_record>(__builtin_return_address(0), request);
 }
 
 namespace {
@@ -2420,11 +3289,17 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_record(Recorded& r, Handle request, int* flag, void*&) {
+  r.names(1, &request);
+  r.says(flag);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward_mpi<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}, request_get_status_note>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}, request_get_status_note, request_get_status_record>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Request_get_status(Handle request, int* flag, void* status) {
-  return forward<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}, request_get_status_note>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::request_get_status, nullptr, nullptr, Tests<test_in_request_get_status>{}, request_get_status_note, request_get_status_record>(__builtin_return_address(0), request, flag, status);
 }
 
 namespace {
@@ -2433,11 +3308,17 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_all_record(Recorded& r, int count, const void* array_of_requests, int* flag, void*&) {
+  r.names(count, array_of_requests);
+  r.says(flag);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Request_get_status_all(int count, const void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward_mpi<Entry::request_get_status_all, nullptr, request_get_status_all_stand_in, Tests<test_in_request_get_status_all>{}, request_get_status_all_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward_mpi<Entry::request_get_status_all, nullptr, request_get_status_all_stand_in, Tests<test_in_request_get_status_all>{}, request_get_status_all_note, request_get_status_all_record>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Request_get_status_all(int count, const void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward<Entry::request_get_status_all, nullptr, request_get_status_all_stand_in, Tests<test_in_request_get_status_all>{}, request_get_status_all_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward<Entry::request_get_status_all, nullptr, request_get_status_all_stand_in, Tests<test_in_request_get_status_all>{}, request_get_status_all_note, request_get_status_all_record>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 
 namespace {
@@ -2446,11 +3327,17 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_any_record(Recorded& r, int count, const void* array_of_requests, int*, int* flag, void*&) {
+  r.names(count, array_of_requests);
+  r.says(flag);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Request_get_status_any(int count, const void* array_of_requests, int* index, int* flag, void* status) {
-  return forward_mpi<Entry::request_get_status_any, nullptr, request_get_status_any_stand_in, Tests<test_in_request_get_status_any>{}, request_get_status_any_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward_mpi<Entry::request_get_status_any, nullptr, request_get_status_any_stand_in, Tests<test_in_request_get_status_any>{}, request_get_status_any_note, request_get_status_any_record>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 STRETTO_EXPORT int PMPI_Request_get_status_any(int count, const void* array_of_requests, int* index, int* flag, void* status) {
-  return forward<Entry::request_get_status_any, nullptr, request_get_status_any_stand_in, Tests<test_in_request_get_status_any>{}, request_get_status_any_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward<Entry::request_get_status_any, nullptr, request_get_status_any_stand_in, Tests<test_in_request_get_status_any>{}, request_get_status_any_note, request_get_status_any_record>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 
 namespace {
@@ -2459,11 +3346,16 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void request_get_status_some_record(Recorded& r, int incount, const void* array_of_requests, int*, int*, void*&) {
+  r.names(incount, array_of_requests);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Request_get_status_some(int incount, const void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward_mpi<Entry::request_get_status_some, nullptr, request_get_status_some_stand_in, Tests<test_in_request_get_status_some>{}, request_get_status_some_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward_mpi<Entry::request_get_status_some, nullptr, request_get_status_some_stand_in, Tests<test_in_request_get_status_some>{}, request_get_status_some_note, request_get_status_some_record>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Request_get_status_some(int incount, const void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward<Entry::request_get_status_some, nullptr, request_get_status_some_stand_in, Tests<test_in_request_get_status_some>{}, request_get_status_some_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward<Entry::request_get_status_some, nullptr, request_get_status_some_stand_in, Tests<test_in_request_get_status_some>{}, request_get_status_some_note, request_get_status_some_record>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
 namespace {
@@ -2478,11 +3370,19 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rget_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.receives_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rget(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rget, rget_touched, nullptr, nullptr, rget_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rget, rget_touched, nullptr, nullptr, rget_note, rget_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget(void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rget, rget_touched, nullptr, nullptr, rget_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rget, rget_touched, nullptr, nullptr, rget_note, rget_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -2498,11 +3398,19 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rget_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rget_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::rget_accumulate, rget_accumulate_touched, nullptr, nullptr, rget_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::rget_accumulate, rget_accumulate_touched, nullptr, nullptr, rget_accumulate_note, rget_accumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget_accumulate(const void* origin_addr, int origin_count, Handle origin_datatype, void* result_addr, int result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::rget_accumulate, rget_accumulate_touched, nullptr, nullptr, rget_accumulate_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::rget_accumulate, rget_accumulate_touched, nullptr, nullptr, rget_accumulate_note, rget_accumulate_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -2517,11 +3425,19 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rput_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rput(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rput, rput_touched, nullptr, nullptr, rput_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rput, rput_touched, nullptr, nullptr, rput_note, rput_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rput(const void* origin_addr, int origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, int target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rput, rput_touched, nullptr, nullptr, rput_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rput, rput_touched, nullptr, nullptr, rput_note, rput_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -2535,11 +3451,17 @@ namespace {
   note.sends(dest, tag, comm, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::rsend, rsend_touched, nullptr, wait_in_rsend, rsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::rsend, rsend_touched, nullptr, wait_in_rsend, rsend_note, rsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Rsend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::rsend, rsend_touched, nullptr, wait_in_rsend, rsend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::rsend, rsend_touched, nullptr, wait_in_rsend, rsend_note, rsend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -2554,16 +3476,31 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void rsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Rsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::rsend_init, rsend_init_touched, nullptr, nullptr, rsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::rsend_init, rsend_init_touched, nullptr, nullptr, rsend_init_note, rsend_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Rsend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::rsend_init, rsend_init_touched, nullptr, nullptr, rsend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::rsend_init, rsend_init_touched, nullptr, nullptr, rsend_init_note, rsend_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void scan_init_note(Noted& note, const void*, void*, int, Handle, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void scan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2573,15 +3510,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}, scan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}, scan_init_note, scan_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scan_init(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}, scan_init_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::scan_init, nullptr, nullptr, Serves<scan_init_served>{}, scan_init_note, scan_init_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void scatter_init_note(Noted& note, const void*, int, Handle, void*, int, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void scatter_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2591,15 +3537,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}, scatter_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}, scatter_init_note, scatter_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scatter_init(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}, scatter_init_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::scatter_init, nullptr, nullptr, Serves<scatter_init_served>{}, scatter_init_note, scatter_init_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void scatterv_init_note(Noted& note, const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void scatterv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -2609,10 +3564,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatterv_init(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}, scatterv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}, scatterv_init_note, scatterv_init_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scatterv_init(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}, scatterv_init_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::scatterv_init, nullptr, nullptr, Serves<scatterv_init_served>{}, scatterv_init_note, scatterv_init_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -2626,11 +3581,17 @@ namespace {
   note.sends(dest, tag, comm, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void send_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Send(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::send, send_touched, nullptr, wait_in_send, send_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::send, send_touched, nullptr, wait_in_send, send_note, send_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Send(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::send, send_touched, nullptr, wait_in_send, send_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::send, send_touched, nullptr, wait_in_send, send_note, send_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -2645,11 +3606,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void send_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Send_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::send_init, send_init_touched, nullptr, nullptr, send_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::send_init, send_init_touched, nullptr, nullptr, send_init_note, send_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Send_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::send_init, send_init_touched, nullptr, nullptr, send_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::send_init, send_init_touched, nullptr, nullptr, send_init_note, send_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -2665,11 +3633,19 @@ namespace {
   note.receives(source, recvtag, comm, recvcount, recvtype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
+  r.comm(comm);
+  r.sends(dest, sendtag, sendcount, sendtype);
+  r.receives(source, recvtag, recvcount, recvtype);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Sendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv, sendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv, sendrecv_note, sendrecv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv(const void* sendbuf, int sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv, sendrecv_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward<Entry::sendrecv, sendrecv_touched, nullptr, wait_in_sendrecv, sendrecv_note, sendrecv_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
 namespace {
@@ -2684,11 +3660,19 @@ namespace {
   note.receives(source, recvtag, comm, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
+  r.comm(comm);
+  r.sends(dest, sendtag, count, datatype);
+  r.receives(source, recvtag, count, datatype);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace, sendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace, sendrecv_replace_note, sendrecv_replace_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_replace(void* buf, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace, sendrecv_replace_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_replace, sendrecv_replace_touched, nullptr, wait_in_sendrecv_replace, sendrecv_replace_note, sendrecv_replace_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 
 namespace {
@@ -2702,11 +3686,17 @@ namespace {
   note.sends(dest, tag, comm, count, datatype);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ssend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ssend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::ssend, ssend_touched, nullptr, wait_in_ssend, ssend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::ssend, ssend_touched, nullptr, wait_in_ssend, ssend_note, ssend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Ssend(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::ssend, ssend_touched, nullptr, wait_in_ssend, ssend_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::ssend, ssend_touched, nullptr, wait_in_ssend, ssend_note, ssend_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -2721,11 +3711,18 @@ namespace {
   note.makes(request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ssend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Ssend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ssend_init, ssend_init_touched, nullptr, nullptr, ssend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ssend_init, ssend_init_touched, nullptr, nullptr, ssend_init_note, ssend_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ssend_init(const void* buf, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ssend_init, ssend_init_touched, nullptr, nullptr, ssend_init_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ssend_init, ssend_init_touched, nullptr, nullptr, ssend_init_note, ssend_init_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -2733,11 +3730,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void start_record(Recorded& r, void* request) {
+  r.starts(1, request);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Start(void* request) {
-  return forward_mpi<Entry::start, start_touched, nullptr, Serves<start_served>{}>(__builtin_return_address(0), request);
+  return forward_mpi<Entry::start, start_touched, nullptr, Serves<start_served>{}, nullptr, start_record>(__builtin_return_address(0), request);
 }
 STRETTO_EXPORT int PMPI_Start(void* request) {
-  return forward<Entry::start, start_touched, nullptr, Serves<start_served>{}>(__builtin_return_address(0), request);
+  return forward<Entry::start, start_touched, nullptr, Serves<start_served>{}, nullptr, start_record>(__builtin_return_address(0), request);
 }
 
 namespace {
@@ -2745,11 +3747,16 @@ namespace {
   Touched().everything();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void startall_record(Recorded& r, int count, void* array_of_requests) {
+  r.starts(count, array_of_requests);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Startall(int count, void* array_of_requests) {
-  return forward_mpi<Entry::startall, startall_touched, nullptr, Serves<startall_served>{}>(__builtin_return_address(0), count, array_of_requests);
+  return forward_mpi<Entry::startall, startall_touched, nullptr, Serves<startall_served>{}, nullptr, startall_record>(__builtin_return_address(0), count, array_of_requests);
 }
 STRETTO_EXPORT int PMPI_Startall(int count, void* array_of_requests) {
-  return forward<Entry::startall, startall_touched, nullptr, Serves<startall_served>{}>(__builtin_return_address(0), count, array_of_requests);
+  return forward<Entry::startall, startall_touched, nullptr, Serves<startall_served>{}, nullptr, startall_record>(__builtin_return_address(0), count, array_of_requests);
 }
 
 namespace {
@@ -2758,11 +3765,18 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void test_record(Recorded& r, void* request, int* flag, void*& status) {
+  r.waits(1, request);
+  r.says(flag);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Test(void* request, int* flag, void* status) {
-  return forward_mpi<Entry::test, nullptr, nullptr, Tests<test_in_test>{}, test_note>(__builtin_return_address(0), request, flag, status);
+  return forward_mpi<Entry::test, nullptr, nullptr, Tests<test_in_test>{}, test_note, test_record>(__builtin_return_address(0), request, flag, status);
 }
 STRETTO_EXPORT int PMPI_Test(void* request, int* flag, void* status) {
-  return forward<Entry::test, nullptr, nullptr, Tests<test_in_test>{}, test_note>(__builtin_return_address(0), request, flag, status);
+  return forward<Entry::test, nullptr, nullptr, Tests<test_in_test>{}, test_note, test_record>(__builtin_return_address(0), request, flag, status);
 }
 
 namespace {
@@ -2771,11 +3785,18 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void testall_record(Recorded& r, int count, void* array_of_requests, int* flag, void*& array_of_statuses) {
+  r.waits(count, array_of_requests);
+  r.says(flag);
+  r.statuses(array_of_statuses);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward_mpi<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}, testall_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward_mpi<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}, testall_note, testall_record>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testall(int count, void* array_of_requests, int* flag, void* array_of_statuses) {
-  return forward<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}, testall_note>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
+  return forward<Entry::testall, nullptr, nullptr, Tests<test_in_testall>{}, testall_note, testall_record>(__builtin_return_address(0), count, array_of_requests, flag, array_of_statuses);
 }
 
 namespace {
@@ -2784,11 +3805,19 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void testany_record(Recorded& r, int count, void* array_of_requests, int* index, int* flag, void*& status) {
+  r.waits(count, array_of_requests);
+  r.says(flag);
+  r.ends_one(index);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward_mpi<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}, testany_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward_mpi<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}, testany_note, testany_record>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 STRETTO_EXPORT int PMPI_Testany(int count, void* array_of_requests, int* index, int* flag, void* status) {
-  return forward<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}, testany_note>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
+  return forward<Entry::testany, nullptr, nullptr, Tests<test_in_testany>{}, testany_note, testany_record>(__builtin_return_address(0), count, array_of_requests, index, flag, status);
 }
 
 namespace {
@@ -2797,11 +3826,18 @@ namespace {
   note.tests();
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void testsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
+  r.waits(incount, array_of_requests);
+  r.ends_some(outcount, array_of_indices);
+  r.statuses(array_of_statuses);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward_mpi<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}, testsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward_mpi<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}, testsome_note, testsome_record>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Testsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}, testsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward<Entry::testsome, nullptr, nullptr, Tests<test_in_testsome>{}, testsome_note, testsome_record>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
 STRETTO_EXPORT int MPI_Type_free(void* datatype) {
@@ -2844,11 +3880,17 @@ namespace {
   note.waits(1, request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void wait_record(Recorded& r, void* request, void*& status) {
+  r.waits(1, request);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Wait(void* request, void* status) {
-  return forward_mpi<Entry::wait, nullptr, nullptr, wait_in_wait, wait_note>(__builtin_return_address(0), request, status);
+  return forward_mpi<Entry::wait, nullptr, nullptr, wait_in_wait, wait_note, wait_record>(__builtin_return_address(0), request, status);
 }
 STRETTO_EXPORT int PMPI_Wait(void* request, void* status) {
-  return forward<Entry::wait, nullptr, nullptr, wait_in_wait, wait_note>(__builtin_return_address(0), request, status);
+  return forward<Entry::wait, nullptr, nullptr, wait_in_wait, wait_note, wait_record>(__builtin_return_address(0), request, status);
 }
 
 namespace {
@@ -2856,11 +3898,17 @@ namespace {
   note.waits(count, array_of_requests);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void waitall_record(Recorded& r, int count, void* array_of_requests, void*& array_of_statuses) {
+  r.waits(count, array_of_requests);
+  r.statuses(array_of_statuses);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Waitall(int count, void* array_of_requests, void* array_of_statuses) {
-  return forward_mpi<Entry::waitall, nullptr, nullptr, wait_in_waitall, waitall_note>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
+  return forward_mpi<Entry::waitall, nullptr, nullptr, wait_in_waitall, waitall_note, waitall_record>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Waitall(int count, void* array_of_requests, void* array_of_statuses) {
-  return forward<Entry::waitall, nullptr, nullptr, wait_in_waitall, waitall_note>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
+  return forward<Entry::waitall, nullptr, nullptr, wait_in_waitall, waitall_note, waitall_record>(__builtin_return_address(0), count, array_of_requests, array_of_statuses);
 }
 
 namespace {
@@ -2868,11 +3916,18 @@ namespace {
   note.waits(count, array_of_requests, true);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void waitany_record(Recorded& r, int count, void* array_of_requests, int* index, void*& status) {
+  r.waits(count, array_of_requests);
+  r.ends_one(index);
+  r.status(status);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Waitany(int count, void* array_of_requests, int* index, void* status) {
-  return forward_mpi<Entry::waitany, nullptr, nullptr, wait_in_waitany, waitany_note>(__builtin_return_address(0), count, array_of_requests, index, status);
+  return forward_mpi<Entry::waitany, nullptr, nullptr, wait_in_waitany, waitany_note, waitany_record>(__builtin_return_address(0), count, array_of_requests, index, status);
 }
 STRETTO_EXPORT int PMPI_Waitany(int count, void* array_of_requests, int* index, void* status) {
-  return forward<Entry::waitany, nullptr, nullptr, wait_in_waitany, waitany_note>(__builtin_return_address(0), count, array_of_requests, index, status);
+  return forward<Entry::waitany, nullptr, nullptr, wait_in_waitany, waitany_note, waitany_record>(__builtin_return_address(0), count, array_of_requests, index, status);
 }
 
 namespace {
@@ -2880,11 +3935,18 @@ namespace {
   note.waits(incount, array_of_requests, true);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void waitsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
+  r.waits(incount, array_of_requests);
+  r.ends_some(outcount, array_of_indices);
+  r.statuses(array_of_statuses);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Waitsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward_mpi<Entry::waitsome, nullptr, nullptr, wait_in_waitsome, waitsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward_mpi<Entry::waitsome, nullptr, nullptr, wait_in_waitsome, waitsome_note, waitsome_record>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 STRETTO_EXPORT int PMPI_Waitsome(int incount, void* array_of_requests, int* outcount, int* array_of_indices, void* array_of_statuses) {
-  return forward<Entry::waitsome, nullptr, nullptr, wait_in_waitsome, waitsome_note>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+  return forward<Entry::waitsome, nullptr, nullptr, wait_in_waitsome, waitsome_note, waitsome_record>(__builtin_return_address(0), incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
 }
 
 namespace {
@@ -2910,11 +3972,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_complete_record(Recorded& r, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_complete(Handle win) {
-  return forward_mpi<Entry::win_complete, nullptr, nullptr, nullptr, win_complete_note>(__builtin_return_address(0), win);
+  return forward_mpi<Entry::win_complete, nullptr, nullptr, nullptr, win_complete_note, win_complete_record>(__builtin_return_address(0), win);
 }
 STRETTO_EXPORT int PMPI_Win_complete(Handle win) {
-  return forward<Entry::win_complete, nullptr, nullptr, nullptr, win_complete_note>(__builtin_return_address(0), win);
+  return forward<Entry::win_complete, nullptr, nullptr, nullptr, win_complete_note, win_complete_record>(__builtin_return_address(0), win);
 }
 
 namespace {
@@ -2939,11 +4006,16 @@ namespace {
   note.all_of_window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_fence_record(Recorded& r, int, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_fence(int assert, Handle win) {
-  return forward_mpi<Entry::win_fence, nullptr, nullptr, nullptr, win_fence_note>(__builtin_return_address(0), assert, win);
+  return forward_mpi<Entry::win_fence, nullptr, nullptr, nullptr, win_fence_note, win_fence_record>(__builtin_return_address(0), assert, win);
 }
 STRETTO_EXPORT int PMPI_Win_fence(int assert, Handle win) {
-  return forward<Entry::win_fence, nullptr, nullptr, nullptr, win_fence_note>(__builtin_return_address(0), assert, win);
+  return forward<Entry::win_fence, nullptr, nullptr, nullptr, win_fence_note, win_fence_record>(__builtin_return_address(0), assert, win);
 }
 
 namespace {
@@ -2951,11 +4023,17 @@ namespace {
   note.at_target(rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_record(Recorded& r, int rank, Handle win) {
+  r.window(win);
+  r.target(rank);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_flush(int rank, Handle win) {
-  return forward_mpi<Entry::win_flush, nullptr, nullptr, nullptr, win_flush_note>(__builtin_return_address(0), rank, win);
+  return forward_mpi<Entry::win_flush, nullptr, nullptr, nullptr, win_flush_note, win_flush_record>(__builtin_return_address(0), rank, win);
 }
 STRETTO_EXPORT int PMPI_Win_flush(int rank, Handle win) {
-  return forward<Entry::win_flush, nullptr, nullptr, nullptr, win_flush_note>(__builtin_return_address(0), rank, win);
+  return forward<Entry::win_flush, nullptr, nullptr, nullptr, win_flush_note, win_flush_record>(__builtin_return_address(0), rank, win);
 }
 
 namespace {
@@ -2963,11 +4041,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_all_record(Recorded& r, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_flush_all(Handle win) {
-  return forward_mpi<Entry::win_flush_all, nullptr, nullptr, nullptr, win_flush_all_note>(__builtin_return_address(0), win);
+  return forward_mpi<Entry::win_flush_all, nullptr, nullptr, nullptr, win_flush_all_note, win_flush_all_record>(__builtin_return_address(0), win);
 }
 STRETTO_EXPORT int PMPI_Win_flush_all(Handle win) {
-  return forward<Entry::win_flush_all, nullptr, nullptr, nullptr, win_flush_all_note>(__builtin_return_address(0), win);
+  return forward<Entry::win_flush_all, nullptr, nullptr, nullptr, win_flush_all_note, win_flush_all_record>(__builtin_return_address(0), win);
 }
 
 namespace {
@@ -2975,11 +4058,17 @@ namespace {
   note.at_target(rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_local_record(Recorded& r, int rank, Handle win) {
+  r.window(win);
+  r.target(rank);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_flush_local(int rank, Handle win) {
-  return forward_mpi<Entry::win_flush_local, nullptr, nullptr, nullptr, win_flush_local_note>(__builtin_return_address(0), rank, win);
+  return forward_mpi<Entry::win_flush_local, nullptr, nullptr, nullptr, win_flush_local_note, win_flush_local_record>(__builtin_return_address(0), rank, win);
 }
 STRETTO_EXPORT int PMPI_Win_flush_local(int rank, Handle win) {
-  return forward<Entry::win_flush_local, nullptr, nullptr, nullptr, win_flush_local_note>(__builtin_return_address(0), rank, win);
+  return forward<Entry::win_flush_local, nullptr, nullptr, nullptr, win_flush_local_note, win_flush_local_record>(__builtin_return_address(0), rank, win);
 }
 
 namespace {
@@ -2987,11 +4076,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_flush_local_all_record(Recorded& r, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_flush_local_all(Handle win) {
-  return forward_mpi<Entry::win_flush_local_all, nullptr, nullptr, nullptr, win_flush_local_all_note>(__builtin_return_address(0), win);
+  return forward_mpi<Entry::win_flush_local_all, nullptr, nullptr, nullptr, win_flush_local_all_note, win_flush_local_all_record>(__builtin_return_address(0), win);
 }
 STRETTO_EXPORT int PMPI_Win_flush_local_all(Handle win) {
-  return forward<Entry::win_flush_local_all, nullptr, nullptr, nullptr, win_flush_local_all_note>(__builtin_return_address(0), win);
+  return forward<Entry::win_flush_local_all, nullptr, nullptr, nullptr, win_flush_local_all_note, win_flush_local_all_record>(__builtin_return_address(0), win);
 }
 
 namespace {
@@ -2999,11 +4093,17 @@ namespace {
   note.at_target(rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_lock_record(Recorded& r, int, int rank, int, Handle win) {
+  r.window(win);
+  r.target(rank);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_lock(int lock_type, int rank, int assert, Handle win) {
-  return forward_mpi<Entry::win_lock, nullptr, nullptr, nullptr, win_lock_note>(__builtin_return_address(0), lock_type, rank, assert, win);
+  return forward_mpi<Entry::win_lock, nullptr, nullptr, nullptr, win_lock_note, win_lock_record>(__builtin_return_address(0), lock_type, rank, assert, win);
 }
 STRETTO_EXPORT int PMPI_Win_lock(int lock_type, int rank, int assert, Handle win) {
-  return forward<Entry::win_lock, nullptr, nullptr, nullptr, win_lock_note>(__builtin_return_address(0), lock_type, rank, assert, win);
+  return forward<Entry::win_lock, nullptr, nullptr, nullptr, win_lock_note, win_lock_record>(__builtin_return_address(0), lock_type, rank, assert, win);
 }
 
 namespace {
@@ -3011,11 +4111,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_lock_all_record(Recorded& r, int, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_lock_all(int assert, Handle win) {
-  return forward_mpi<Entry::win_lock_all, nullptr, nullptr, nullptr, win_lock_all_note>(__builtin_return_address(0), assert, win);
+  return forward_mpi<Entry::win_lock_all, nullptr, nullptr, nullptr, win_lock_all_note, win_lock_all_record>(__builtin_return_address(0), assert, win);
 }
 STRETTO_EXPORT int PMPI_Win_lock_all(int assert, Handle win) {
-  return forward<Entry::win_lock_all, nullptr, nullptr, nullptr, win_lock_all_note>(__builtin_return_address(0), assert, win);
+  return forward<Entry::win_lock_all, nullptr, nullptr, nullptr, win_lock_all_note, win_lock_all_record>(__builtin_return_address(0), assert, win);
 }
 
 namespace {
@@ -3023,11 +4128,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_post_record(Recorded& r, Handle, int, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_post(Handle group, int assert, Handle win) {
-  return forward_mpi<Entry::win_post, nullptr, nullptr, nullptr, win_post_note>(__builtin_return_address(0), group, assert, win);
+  return forward_mpi<Entry::win_post, nullptr, nullptr, nullptr, win_post_note, win_post_record>(__builtin_return_address(0), group, assert, win);
 }
 STRETTO_EXPORT int PMPI_Win_post(Handle group, int assert, Handle win) {
-  return forward<Entry::win_post, nullptr, nullptr, nullptr, win_post_note>(__builtin_return_address(0), group, assert, win);
+  return forward<Entry::win_post, nullptr, nullptr, nullptr, win_post_note, win_post_record>(__builtin_return_address(0), group, assert, win);
 }
 
 namespace {
@@ -3035,11 +4145,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_start_record(Recorded& r, Handle, int, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_start(Handle group, int assert, Handle win) {
-  return forward_mpi<Entry::win_start, nullptr, nullptr, nullptr, win_start_note>(__builtin_return_address(0), group, assert, win);
+  return forward_mpi<Entry::win_start, nullptr, nullptr, nullptr, win_start_note, win_start_record>(__builtin_return_address(0), group, assert, win);
 }
 STRETTO_EXPORT int PMPI_Win_start(Handle group, int assert, Handle win) {
-  return forward<Entry::win_start, nullptr, nullptr, nullptr, win_start_note>(__builtin_return_address(0), group, assert, win);
+  return forward<Entry::win_start, nullptr, nullptr, nullptr, win_start_note, win_start_record>(__builtin_return_address(0), group, assert, win);
 }
 
 namespace {
@@ -3047,11 +4162,17 @@ namespace {
   note.at_target(rank, win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_unlock_record(Recorded& r, int rank, Handle win) {
+  r.window(win);
+  r.target(rank);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_unlock(int rank, Handle win) {
-  return forward_mpi<Entry::win_unlock, nullptr, nullptr, nullptr, win_unlock_note>(__builtin_return_address(0), rank, win);
+  return forward_mpi<Entry::win_unlock, nullptr, nullptr, nullptr, win_unlock_note, win_unlock_record>(__builtin_return_address(0), rank, win);
 }
 STRETTO_EXPORT int PMPI_Win_unlock(int rank, Handle win) {
-  return forward<Entry::win_unlock, nullptr, nullptr, nullptr, win_unlock_note>(__builtin_return_address(0), rank, win);
+  return forward<Entry::win_unlock, nullptr, nullptr, nullptr, win_unlock_note, win_unlock_record>(__builtin_return_address(0), rank, win);
 }
 
 namespace {
@@ -3059,11 +4180,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_unlock_all_record(Recorded& r, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_unlock_all(Handle win) {
-  return forward_mpi<Entry::win_unlock_all, nullptr, nullptr, nullptr, win_unlock_all_note>(__builtin_return_address(0), win);
+  return forward_mpi<Entry::win_unlock_all, nullptr, nullptr, nullptr, win_unlock_all_note, win_unlock_all_record>(__builtin_return_address(0), win);
 }
 STRETTO_EXPORT int PMPI_Win_unlock_all(Handle win) {
-  return forward<Entry::win_unlock_all, nullptr, nullptr, nullptr, win_unlock_all_note>(__builtin_return_address(0), win);
+  return forward<Entry::win_unlock_all, nullptr, nullptr, nullptr, win_unlock_all_note, win_unlock_all_record>(__builtin_return_address(0), win);
 }
 
 namespace {
@@ -3071,11 +4197,16 @@ namespace {
   note.window(win);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void win_wait_record(Recorded& r, Handle win) {
+  r.window(win);
+}
+}  // namespace
 STRETTO_EXPORT int MPI_Win_wait(Handle win) {
-  return forward_mpi<Entry::win_wait, nullptr, nullptr, wait_in_win_wait, win_wait_note>(__builtin_return_address(0), win);
+  return forward_mpi<Entry::win_wait, nullptr, nullptr, wait_in_win_wait, win_wait_note, win_wait_record>(__builtin_return_address(0), win);
 }
 STRETTO_EXPORT int PMPI_Win_wait(Handle win) {
-  return forward<Entry::win_wait, nullptr, nullptr, wait_in_win_wait, win_wait_note>(__builtin_return_address(0), win);
+  return forward<Entry::win_wait, nullptr, nullptr, wait_in_win_wait, win_wait_note, win_wait_record>(__builtin_return_address(0), win);
 }
 
 namespace {
@@ -3083,11 +4214,16 @@ namespace {
   note.waits(1, &request);
 }
 }  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void request_is_complete_record(Recorded& r, Handle request) {
+  r.names(1, &request);
+}
+}  // namespace
 STRETTO_EXPORT int MPIX_Request_is_complete(Handle request) {
-  return forward_mpi<Entry::request_is_complete, nullptr, request_is_complete_stand_in, Tests<test_in_request_is_complete>{}, request_is_complete_note>(__builtin_return_address(0), request);
+  return forward_mpi<Entry::request_is_complete, nullptr, request_is_complete_stand_in, Tests<test_in_request_is_complete>{}, request_is_complete_note, request_is_complete_record>(__builtin_return_address(0), request);
 }
 STRETTO_EXPORT int PMPIX_Request_is_complete(Handle request) {
-  return forward<Entry::request_is_complete, nullptr, request_is_complete_stand_in, Tests<test_in_request_is_complete>{}, request_is_complete_note>(__builtin_return_address(0), request);
+  return forward<Entry::request_is_complete, nullptr, request_is_complete_stand_in, Tests<test_in_request_is_complete>{}, request_is_complete_note, request_is_complete_record>(__builtin_return_address(0), request);
 }
 
 STRETTO_EXPORT int MPIX_Stream_progress(Handle stream) {
@@ -3111,20 +4247,35 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int accumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle)>(host_entry(Entry::accumulate))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed, nullptr, accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed, nullptr, accumulate_c_note, accumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed, nullptr, accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::accumulate_c, accumulate_c_touched, accumulate_c_narrowed, nullptr, accumulate_c_note, accumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void allgather_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -3139,15 +4290,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}, allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}, allgather_init_c_note, allgather_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}, allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::allgather_init_c, nullptr, allgather_init_c_narrowed, Serves<allgather_init_c_served>{}, allgather_init_c_note, allgather_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void allgatherv_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -3167,15 +4326,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allgatherv_init_c, nullptr, allgatherv_init_c_narrowed, Serves<allgatherv_init_c_served>{}, allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward_mpi<Entry::allgatherv_init_c, nullptr, allgatherv_init_c_narrowed, Serves<allgatherv_init_c_served>{}, allgatherv_init_c_note, allgatherv_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::allgatherv_init_c, nullptr, allgatherv_init_c_narrowed, Serves<allgatherv_init_c_served>{}, allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward<Entry::allgatherv_init_c, nullptr, allgatherv_init_c_narrowed, Serves<allgatherv_init_c_served>{}, allgatherv_init_c_note, allgatherv_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void allreduce_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void allreduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -3190,15 +4357,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}, allreduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}, allreduce_init_c_note, allreduce_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Allreduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}, allreduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::allreduce_init_c, nullptr, allreduce_init_c_narrowed, Serves<allreduce_init_c_served>{}, allreduce_init_c_note, allreduce_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void alltoall_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -3213,15 +4388,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}, alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}, alltoall_init_c_note, alltoall_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}, alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::alltoall_init_c, nullptr, alltoall_init_c_narrowed, Serves<alltoall_init_c_served>{}, alltoall_init_c_note, alltoall_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void alltoallv_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -3242,15 +4425,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoallv_init_c, nullptr, alltoallv_init_c_narrowed, Serves<alltoallv_init_c_served>{}, alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward_mpi<Entry::alltoallv_init_c, nullptr, alltoallv_init_c_narrowed, Serves<alltoallv_init_c_served>{}, alltoallv_init_c_note, alltoallv_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoallv_init_c, nullptr, alltoallv_init_c_narrowed, Serves<alltoallv_init_c_served>{}, alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward<Entry::alltoallv_init_c, nullptr, alltoallv_init_c_narrowed, Serves<alltoallv_init_c_served>{}, alltoallv_init_c_note, alltoallv_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void alltoallw_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -3271,15 +4462,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::alltoallw_init_c, nullptr, alltoallw_init_c_narrowed, Serves<alltoallw_init_c_served>{}, alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward_mpi<Entry::alltoallw_init_c, nullptr, alltoallw_init_c_narrowed, Serves<alltoallw_init_c_served>{}, alltoallw_init_c_note, alltoallw_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward<Entry::alltoallw_init_c, nullptr, alltoallw_init_c_narrowed, Serves<alltoallw_init_c_served>{}, alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward<Entry::alltoallw_init_c, nullptr, alltoallw_init_c_narrowed, Serves<alltoallw_init_c_served>{}, alltoallw_init_c_note, alltoallw_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void bcast_init_c_note(Noted& note, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void bcast_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -3294,10 +4493,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast_init_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}, bcast_init_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward_mpi<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}, bcast_init_c_note, bcast_init_c_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Bcast_init_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}, bcast_init_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
+  return forward<Entry::bcast_init_c, nullptr, bcast_init_c_narrowed, Serves<bcast_init_c_served>{}, bcast_init_c_note, bcast_init_c_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, info, request);
 }
 
 namespace {
@@ -3312,15 +4511,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void bsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int bsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::bsend))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed, nullptr, bsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed, nullptr, bsend_c_note, bsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Bsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed, nullptr, bsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::bsend_c, bsend_c_touched, bsend_c_narrowed, nullptr, bsend_c_note, bsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -3336,15 +4541,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void bsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int bsend_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::bsend_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed, nullptr, bsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed, nullptr, bsend_init_c_note, bsend_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Bsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed, nullptr, bsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::bsend_init_c, bsend_init_c_touched, bsend_init_c_narrowed, nullptr, bsend_init_c_note, bsend_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -3371,6 +4583,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void exscan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int exscan_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::exscan_init))(sendbuf, recvbuf, narrowed(count), datatype, op, comm, info, request);
 }
@@ -3382,10 +4602,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}, exscan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}, exscan_init_c_note, exscan_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Exscan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}, exscan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::exscan_init_c, nullptr, exscan_init_c_narrowed, Serves<exscan_init_c_served>{}, exscan_init_c_note, exscan_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -3401,15 +4621,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_iread))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed, nullptr, file_iread_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed, nullptr, file_iread_c_note, file_iread_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed, nullptr, file_iread_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_c, file_iread_c_touched, file_iread_c_narrowed, nullptr, file_iread_c_note, file_iread_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -3425,15 +4652,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_all_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_iread_all))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed, nullptr, file_iread_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed, nullptr, file_iread_all_c_note, file_iread_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed, nullptr, file_iread_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_all_c, file_iread_all_c_touched, file_iread_all_c_narrowed, nullptr, file_iread_all_c_note, file_iread_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -3449,15 +4683,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_at_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_iread_at))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed, nullptr, file_iread_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed, nullptr, file_iread_at_c_note, file_iread_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed, nullptr, file_iread_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at_c, file_iread_at_c_touched, file_iread_at_c_narrowed, nullptr, file_iread_at_c_note, file_iread_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -3473,15 +4714,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_at_all_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_iread_at_all))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed, nullptr, file_iread_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed, nullptr, file_iread_at_all_c_note, file_iread_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed, nullptr, file_iread_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iread_at_all_c, file_iread_at_all_c_touched, file_iread_at_all_c_narrowed, nullptr, file_iread_at_all_c_note, file_iread_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -3497,15 +4745,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iread_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iread_shared_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_iread_shared))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iread_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed, nullptr, file_iread_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed, nullptr, file_iread_shared_c_note, file_iread_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iread_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed, nullptr, file_iread_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iread_shared_c, file_iread_shared_c_touched, file_iread_shared_c_narrowed, nullptr, file_iread_shared_c_note, file_iread_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -3521,15 +4776,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed, nullptr, file_iwrite_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed, nullptr, file_iwrite_c_note, file_iwrite_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed, nullptr, file_iwrite_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_c, file_iwrite_c_touched, file_iwrite_c_narrowed, nullptr, file_iwrite_c_note, file_iwrite_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -3545,15 +4807,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_all_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_all))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed, nullptr, file_iwrite_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed, nullptr, file_iwrite_all_c_note, file_iwrite_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed, nullptr, file_iwrite_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_all_c, file_iwrite_all_c_touched, file_iwrite_all_c_narrowed, nullptr, file_iwrite_all_c_note, file_iwrite_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -3569,15 +4838,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_at_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_at))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed, nullptr, file_iwrite_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed, nullptr, file_iwrite_at_c_note, file_iwrite_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed, nullptr, file_iwrite_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at_c, file_iwrite_at_c_touched, file_iwrite_at_c_narrowed, nullptr, file_iwrite_at_c_note, file_iwrite_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -3593,15 +4869,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_at_all_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_at_all))(fh, offset, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed, nullptr, file_iwrite_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed, nullptr, file_iwrite_at_all_c_note, file_iwrite_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed, nullptr, file_iwrite_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_at_all_c, file_iwrite_at_all_c_touched, file_iwrite_at_all_c_narrowed, nullptr, file_iwrite_at_all_c_note, file_iwrite_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, request);
 }
 
 namespace {
@@ -3617,15 +4900,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_iwrite_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_iwrite_shared_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_iwrite_shared))(fh, buf, narrowed(count), datatype, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_iwrite_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward_mpi<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed, nullptr, file_iwrite_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward_mpi<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed, nullptr, file_iwrite_shared_c_note, file_iwrite_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 STRETTO_EXPORT int PMPI_File_iwrite_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* request) {
-  return forward<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed, nullptr, file_iwrite_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, request);
+  return forward<Entry::file_iwrite_shared_c, file_iwrite_shared_c_touched, file_iwrite_shared_c_narrowed, nullptr, file_iwrite_shared_c_note, file_iwrite_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, request);
 }
 
 namespace {
@@ -3640,15 +4930,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed, nullptr, file_read_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed, nullptr, file_read_c_note, file_read_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed, nullptr, file_read_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_c, file_read_c_touched, file_read_c_narrowed, nullptr, file_read_c_note, file_read_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -3663,15 +4959,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_all_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read_all))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed, nullptr, file_read_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed, nullptr, file_read_all_c_note, file_read_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_all_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed, nullptr, file_read_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_all_c, file_read_all_c_touched, file_read_all_c_narrowed, nullptr, file_read_all_c_note, file_read_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -3686,15 +4988,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_all_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_all_begin_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle)>(host_entry(Entry::file_read_all_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_all_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed, nullptr, file_read_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed, nullptr, file_read_all_begin_c_note, file_read_all_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_all_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed, nullptr, file_read_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_all_begin_c, file_read_all_begin_c_touched, file_read_all_begin_c_narrowed, nullptr, file_read_all_begin_c_note, file_read_all_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -3709,15 +5017,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_at_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_read_at))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed, nullptr, file_read_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed, nullptr, file_read_at_c_note, file_read_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed, nullptr, file_read_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at_c, file_read_at_c_touched, file_read_at_c_narrowed, nullptr, file_read_at_c_note, file_read_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -3732,15 +5046,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_at_all_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle, void*)>(host_entry(Entry::file_read_at_all))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed, nullptr, file_read_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed, nullptr, file_read_at_all_c_note, file_read_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed, nullptr, file_read_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_read_at_all_c, file_read_at_all_c_touched, file_read_at_all_c_narrowed, nullptr, file_read_at_all_c_note, file_read_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -3755,15 +5075,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_at_all_begin_c_narrowed(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, void*, int, Handle)>(host_entry(Entry::file_read_at_all_begin))(fh, offset, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_at_all_begin_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed, nullptr, file_read_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed, nullptr, file_read_at_all_begin_c_note, file_read_at_all_begin_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_at_all_begin_c(Handle fh, std::int64_t offset, void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed, nullptr, file_read_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_read_at_all_begin_c, file_read_at_all_begin_c_touched, file_read_at_all_begin_c_narrowed, nullptr, file_read_at_all_begin_c_note, file_read_at_all_begin_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -3778,15 +5104,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_ordered_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read_ordered))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed, nullptr, file_read_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed, nullptr, file_read_ordered_c_note, file_read_ordered_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed, nullptr, file_read_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_ordered_c, file_read_ordered_c_touched, file_read_ordered_c_narrowed, nullptr, file_read_ordered_c_note, file_read_ordered_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -3801,15 +5133,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_ordered_begin_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle)>(host_entry(Entry::file_read_ordered_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_ordered_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed, nullptr, file_read_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed, nullptr, file_read_ordered_begin_c_note, file_read_ordered_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_read_ordered_begin_c(Handle fh, void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed, nullptr, file_read_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_read_ordered_begin_c, file_read_ordered_begin_c_touched, file_read_ordered_begin_c_narrowed, nullptr, file_read_ordered_begin_c_note, file_read_ordered_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -3824,15 +5162,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_read_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.receives_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_read_shared_c_narrowed(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, void*, int, Handle, void*)>(host_entry(Entry::file_read_shared))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_read_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed, nullptr, file_read_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed, nullptr, file_read_shared_c_note, file_read_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_read_shared_c(Handle fh, void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed, nullptr, file_read_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_read_shared_c, file_read_shared_c_touched, file_read_shared_c_narrowed, nullptr, file_read_shared_c_note, file_read_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -3847,15 +5191,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed, nullptr, file_write_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed, nullptr, file_write_c_note, file_write_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed, nullptr, file_write_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_c, file_write_c_touched, file_write_c_narrowed, nullptr, file_write_c_note, file_write_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -3870,15 +5220,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_all_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write_all))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed, nullptr, file_write_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed, nullptr, file_write_all_c_note, file_write_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_all_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed, nullptr, file_write_all_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_all_c, file_write_all_c_touched, file_write_all_c_narrowed, nullptr, file_write_all_c_note, file_write_all_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -3893,15 +5249,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_all_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_all_begin_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle)>(host_entry(Entry::file_write_all_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_all_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed, nullptr, file_write_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed, nullptr, file_write_all_begin_c_note, file_write_all_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_all_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed, nullptr, file_write_all_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_all_begin_c, file_write_all_begin_c_touched, file_write_all_begin_c_narrowed, nullptr, file_write_all_begin_c_note, file_write_all_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -3916,15 +5278,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_at_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_write_at))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed, nullptr, file_write_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed, nullptr, file_write_at_c_note, file_write_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed, nullptr, file_write_at_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at_c, file_write_at_c_touched, file_write_at_c_narrowed, nullptr, file_write_at_c_note, file_write_at_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -3939,15 +5307,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_at_all_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle, void*)>(host_entry(Entry::file_write_at_all))(fh, offset, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed, nullptr, file_write_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed, nullptr, file_write_at_all_c_note, file_write_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed, nullptr, file_write_at_all_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
+  return forward<Entry::file_write_at_all_c, file_write_at_all_c_touched, file_write_at_all_c_narrowed, nullptr, file_write_at_all_c_note, file_write_at_all_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype, status);
 }
 
 namespace {
@@ -3962,15 +5336,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_at_all_begin_c_narrowed(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, std::int64_t, const void*, int, Handle)>(host_entry(Entry::file_write_at_all_begin))(fh, offset, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_at_all_begin_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed, nullptr, file_write_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward_mpi<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed, nullptr, file_write_at_all_begin_c_note, file_write_at_all_begin_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_at_all_begin_c(Handle fh, std::int64_t offset, const void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed, nullptr, file_write_at_all_begin_c_note>(__builtin_return_address(0), fh, offset, buf, count, datatype);
+  return forward<Entry::file_write_at_all_begin_c, file_write_at_all_begin_c_touched, file_write_at_all_begin_c_narrowed, nullptr, file_write_at_all_begin_c_note, file_write_at_all_begin_c_record>(__builtin_return_address(0), fh, offset, buf, count, datatype);
 }
 
 namespace {
@@ -3985,15 +5365,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_ordered_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write_ordered))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed, nullptr, file_write_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed, nullptr, file_write_ordered_c_note, file_write_ordered_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed, nullptr, file_write_ordered_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_ordered_c, file_write_ordered_c_touched, file_write_ordered_c_narrowed, nullptr, file_write_ordered_c_note, file_write_ordered_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
@@ -4008,15 +5394,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_ordered_begin_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle)>(host_entry(Entry::file_write_ordered_begin))(fh, buf, narrowed(count), datatype);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_ordered_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward_mpi<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed, nullptr, file_write_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward_mpi<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed, nullptr, file_write_ordered_begin_c_note, file_write_ordered_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 STRETTO_EXPORT int PMPI_File_write_ordered_begin_c(Handle fh, const void* buf, std::int64_t count, Handle datatype) {
-  return forward<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed, nullptr, file_write_ordered_begin_c_note>(__builtin_return_address(0), fh, buf, count, datatype);
+  return forward<Entry::file_write_ordered_begin_c, file_write_ordered_begin_c_touched, file_write_ordered_begin_c_narrowed, nullptr, file_write_ordered_begin_c_note, file_write_ordered_begin_c_record>(__builtin_return_address(0), fh, buf, count, datatype);
 }
 
 namespace {
@@ -4031,20 +5423,35 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void file_write_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+  r.file(fh);
+  r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int file_write_shared_c_narrowed(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
   return reinterpret_cast<int (*)(Handle, const void*, int, Handle, void*)>(host_entry(Entry::file_write_shared))(fh, buf, narrowed(count), datatype, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_File_write_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward_mpi<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed, nullptr, file_write_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward_mpi<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed, nullptr, file_write_shared_c_note, file_write_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 STRETTO_EXPORT int PMPI_File_write_shared_c(Handle fh, const void* buf, std::int64_t count, Handle datatype, void* status) {
-  return forward<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed, nullptr, file_write_shared_c_note>(__builtin_return_address(0), fh, buf, count, datatype, status);
+  return forward<Entry::file_write_shared_c, file_write_shared_c_touched, file_write_shared_c_narrowed, nullptr, file_write_shared_c_note, file_write_shared_c_record>(__builtin_return_address(0), fh, buf, count, datatype, status);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void gather_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void gather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4059,15 +5466,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}, gather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}, gather_init_c_note, gather_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Gather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}, gather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::gather_init_c, nullptr, gather_init_c_narrowed, Serves<gather_init_c_served>{}, gather_init_c_note, gather_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void gatherv_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void gatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4087,10 +5503,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::gatherv_init_c, nullptr, gatherv_init_c_narrowed, Serves<gatherv_init_c_served>{}, gatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::gatherv_init_c, nullptr, gatherv_init_c_narrowed, Serves<gatherv_init_c_served>{}, gatherv_init_c_note, gatherv_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Gatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::gatherv_init_c, nullptr, gatherv_init_c_narrowed, Serves<gatherv_init_c_served>{}, gatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
+  return forward<Entry::gatherv_init_c, nullptr, gatherv_init_c_narrowed, Serves<gatherv_init_c_served>{}, gatherv_init_c_note, gatherv_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -4105,15 +5521,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void get_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.receives_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int get_c_narrowed(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, std::int64_t, int, Handle, Handle)>(host_entry(Entry::get))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Get_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::get_c, get_c_touched, get_c_narrowed, nullptr, get_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::get_c, get_c_touched, get_c_narrowed, nullptr, get_c_note, get_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Get_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::get_c, get_c_touched, get_c_narrowed, nullptr, get_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::get_c, get_c_touched, get_c_narrowed, nullptr, get_c_note, get_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -4129,15 +5552,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void get_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int get_accumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle)>(host_entry(Entry::get_accumulate))(origin_addr, narrowed(origin_count), origin_datatype, result_addr, narrowed(result_count), result_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Get_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward_mpi<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed, nullptr, get_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward_mpi<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed, nullptr, get_accumulate_c_note, get_accumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 STRETTO_EXPORT int PMPI_Get_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win) {
-  return forward<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed, nullptr, get_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
+  return forward<Entry::get_accumulate_c, get_accumulate_c_touched, get_accumulate_c_narrowed, nullptr, get_accumulate_c_note, get_accumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win);
 }
 
 namespace {
@@ -4150,6 +5580,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void iallgather_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4168,10 +5606,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}, iallgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}, iallgather_c_note, iallgather_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}, iallgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::iallgather_c, iallgather_c_touched, iallgather_c_narrowed, Serves<iallgather_c_served>{}, iallgather_c_note, iallgather_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -4184,6 +5622,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void iallgatherv_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4207,10 +5653,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::iallgatherv_c, iallgatherv_c_touched, iallgatherv_c_narrowed, Serves<iallgatherv_c_served>{}, iallgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::iallgatherv_c, iallgatherv_c_touched, iallgatherv_c_narrowed, Serves<iallgatherv_c_served>{}, iallgatherv_c_note, iallgatherv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::iallgatherv_c, iallgatherv_c_touched, iallgatherv_c_narrowed, Serves<iallgatherv_c_served>{}, iallgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::iallgatherv_c, iallgatherv_c_touched, iallgatherv_c_narrowed, Serves<iallgatherv_c_served>{}, iallgatherv_c_note, iallgatherv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -4223,6 +5669,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void iallreduce_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iallreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4241,10 +5695,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iallreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}, iallreduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}, iallreduce_c_note, iallreduce_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iallreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}, iallreduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iallreduce_c, iallreduce_c_touched, iallreduce_c_narrowed, Serves<iallreduce_c_served>{}, iallreduce_c_note, iallreduce_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -4257,6 +5711,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ialltoall_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4275,10 +5737,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}, ialltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}, ialltoall_c_note, ialltoall_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}, ialltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ialltoall_c, ialltoall_c_touched, ialltoall_c_narrowed, Serves<ialltoall_c_served>{}, ialltoall_c_note, ialltoall_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -4291,6 +5753,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ialltoallv_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4315,10 +5785,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallv_c, ialltoallv_c_touched, ialltoallv_c_narrowed, Serves<ialltoallv_c_served>{}, ialltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ialltoallv_c, ialltoallv_c_touched, ialltoallv_c_narrowed, Serves<ialltoallv_c_served>{}, ialltoallv_c_note, ialltoallv_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ialltoallv_c, ialltoallv_c_touched, ialltoallv_c_narrowed, Serves<ialltoallv_c_served>{}, ialltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ialltoallv_c, ialltoallv_c_touched, ialltoallv_c_narrowed, Serves<ialltoallv_c_served>{}, ialltoallv_c_note, ialltoallv_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
@@ -4329,6 +5799,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ialltoallw_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ialltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4353,10 +5831,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ialltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ialltoallw_c, ialltoallw_c_touched, ialltoallw_c_narrowed, Serves<ialltoallw_c_served>{}, ialltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ialltoallw_c, ialltoallw_c_touched, ialltoallw_c_narrowed, Serves<ialltoallw_c_served>{}, ialltoallw_c_note, ialltoallw_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ialltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ialltoallw_c, ialltoallw_c_touched, ialltoallw_c_narrowed, Serves<ialltoallw_c_served>{}, ialltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ialltoallw_c, ialltoallw_c_touched, ialltoallw_c_narrowed, Serves<ialltoallw_c_served>{}, ialltoallw_c_note, ialltoallw_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 namespace {
@@ -4368,6 +5846,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ibcast_c_note(Noted& note, void*, std::int64_t, Handle, int, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ibcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4386,10 +5872,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}, ibcast_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward_mpi<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}, ibcast_c_note, ibcast_c_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
-  return forward<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}, ibcast_c_note>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
+  return forward<Entry::ibcast_c, ibcast_c_touched, ibcast_c_narrowed, Serves<ibcast_c_served>{}, ibcast_c_note, ibcast_c_record>(__builtin_return_address(0), buffer, count, datatype, root, comm, request);
 }
 
 namespace {
@@ -4405,15 +5891,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ibsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int ibsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::ibsend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ibsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed, nullptr, ibsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed, nullptr, ibsend_c_note, ibsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ibsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed, nullptr, ibsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ibsend_c, ibsend_c_touched, ibsend_c_narrowed, nullptr, ibsend_c_note, ibsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -4426,6 +5919,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void iexscan_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iexscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4444,10 +5945,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iexscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}, iexscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}, iexscan_c_note, iexscan_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iexscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}, iexscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iexscan_c, iexscan_c_touched, iexscan_c_narrowed, Serves<iexscan_c_served>{}, iexscan_c_note, iexscan_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -4460,6 +5961,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void igather_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void igather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4478,10 +5988,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Igather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}, igather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}, igather_c_note, igather_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}, igather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::igather_c, igather_c_touched, igather_c_narrowed, Serves<igather_c_served>{}, igather_c_note, igather_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -4494,6 +6004,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void igatherv_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, int, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void igatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4517,10 +6036,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Igatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::igatherv_c, igatherv_c_touched, igatherv_c_narrowed, Serves<igatherv_c_served>{}, igatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward_mpi<Entry::igatherv_c, igatherv_c_touched, igatherv_c_narrowed, Serves<igatherv_c_served>{}, igatherv_c_note, igatherv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Igatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::igatherv_c, igatherv_c_touched, igatherv_c_narrowed, Serves<igatherv_c_served>{}, igatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
+  return forward<Entry::igatherv_c, igatherv_c_touched, igatherv_c_narrowed, Serves<igatherv_c_served>{}, igatherv_c_note, igatherv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm, request);
 }
 
 namespace {
@@ -4535,15 +6054,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void imrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void* request) {
+  r.takes_message(message);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int imrecv_c_narrowed(void* buf, std::int64_t count, Handle datatype, void* message, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, void*, void*)>(host_entry(Entry::imrecv))(buf, narrowed(count), datatype, message, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Imrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* request) {
-  return forward_mpi<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed, nullptr, imrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward_mpi<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed, nullptr, imrecv_c_note, imrecv_c_record>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 STRETTO_EXPORT int PMPI_Imrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* request) {
-  return forward<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed, nullptr, imrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, request);
+  return forward<Entry::imrecv_c, imrecv_c_touched, imrecv_c_narrowed, nullptr, imrecv_c_note, imrecv_c_record>(__builtin_return_address(0), buf, count, datatype, message, request);
 }
 
 namespace {
@@ -4554,6 +6079,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_allgather_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4572,10 +6106,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}, ineighbor_allgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}, ineighbor_allgather_c_note, ineighbor_allgather_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}, ineighbor_allgather_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgather_c, ineighbor_allgather_c_touched, ineighbor_allgather_c_narrowed, Serves<ineighbor_allgather_c_served>{}, ineighbor_allgather_c_note, ineighbor_allgather_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -4586,6 +6120,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4609,10 +6152,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_allgatherv_c, ineighbor_allgatherv_c_touched, ineighbor_allgatherv_c_narrowed, Serves<ineighbor_allgatherv_c_served>{}, ineighbor_allgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_allgatherv_c, ineighbor_allgatherv_c_touched, ineighbor_allgatherv_c_narrowed, Serves<ineighbor_allgatherv_c_served>{}, ineighbor_allgatherv_c_note, ineighbor_allgatherv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_allgatherv_c, ineighbor_allgatherv_c_touched, ineighbor_allgatherv_c_narrowed, Serves<ineighbor_allgatherv_c_served>{}, ineighbor_allgatherv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
+  return forward<Entry::ineighbor_allgatherv_c, ineighbor_allgatherv_c_touched, ineighbor_allgatherv_c_narrowed, Serves<ineighbor_allgatherv_c_served>{}, ineighbor_allgatherv_c_note, ineighbor_allgatherv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
 }
 
 namespace {
@@ -4623,6 +6166,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_alltoall_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4641,10 +6193,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}, ineighbor_alltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}, ineighbor_alltoall_c_note, ineighbor_alltoall_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}, ineighbor_alltoall_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoall_c, ineighbor_alltoall_c_touched, ineighbor_alltoall_c_narrowed, Serves<ineighbor_alltoall_c_served>{}, ineighbor_alltoall_c_note, ineighbor_alltoall_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request);
 }
 
 namespace {
@@ -4655,6 +6207,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4679,10 +6240,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallv_c, ineighbor_alltoallv_c_touched, ineighbor_alltoallv_c_narrowed, Serves<ineighbor_alltoallv_c_served>{}, ineighbor_alltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallv_c, ineighbor_alltoallv_c_touched, ineighbor_alltoallv_c_narrowed, Serves<ineighbor_alltoallv_c_served>{}, ineighbor_alltoallv_c_note, ineighbor_alltoallv_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallv_c, ineighbor_alltoallv_c_touched, ineighbor_alltoallv_c_narrowed, Serves<ineighbor_alltoallv_c_served>{}, ineighbor_alltoallv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
+  return forward<Entry::ineighbor_alltoallv_c, ineighbor_alltoallv_c_touched, ineighbor_alltoallv_c_narrowed, Serves<ineighbor_alltoallv_c_served>{}, ineighbor_alltoallv_c_note, ineighbor_alltoallv_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, request);
 }
 
 namespace {
@@ -4693,6 +6254,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_c_note(Noted& note, const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4715,10 +6285,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ineighbor_alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward_mpi<Entry::ineighbor_alltoallw_c, ineighbor_alltoallw_c_touched, ineighbor_alltoallw_c_narrowed, Serves<ineighbor_alltoallw_c_served>{}, ineighbor_alltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward_mpi<Entry::ineighbor_alltoallw_c, ineighbor_alltoallw_c_touched, ineighbor_alltoallw_c_narrowed, Serves<ineighbor_alltoallw_c_served>{}, ineighbor_alltoallw_c_note, ineighbor_alltoallw_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ineighbor_alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, void* request) {
-  return forward<Entry::ineighbor_alltoallw_c, ineighbor_alltoallw_c_touched, ineighbor_alltoallw_c_narrowed, Serves<ineighbor_alltoallw_c_served>{}, ineighbor_alltoallw_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
+  return forward<Entry::ineighbor_alltoallw_c, ineighbor_alltoallw_c_touched, ineighbor_alltoallw_c_narrowed, Serves<ineighbor_alltoallw_c_served>{}, ineighbor_alltoallw_c_note, ineighbor_alltoallw_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, request);
 }
 
 namespace {
@@ -4734,15 +6304,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void irecv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives(source, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int irecv_c_narrowed(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::irecv))(buf, narrowed(count), datatype, source, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Irecv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed, nullptr, irecv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed, nullptr, irecv_c_note, irecv_c_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irecv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed, nullptr, irecv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::irecv_c, irecv_c_touched, irecv_c_narrowed, nullptr, irecv_c_note, irecv_c_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
 namespace {
@@ -4755,6 +6332,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ireduce_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, int, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4773,10 +6359,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}, ireduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward_mpi<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}, ireduce_c_note, ireduce_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
-  return forward<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}, ireduce_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
+  return forward<Entry::ireduce_c, ireduce_c_touched, ireduce_c_narrowed, Serves<ireduce_c_served>{}, ireduce_c_note, ireduce_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, request);
 }
 
 namespace {
@@ -4789,6 +6375,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ireduce_scatter_c_note(Noted& note, const void*, void*, const std::int64_t*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4810,10 +6404,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter_c, ireduce_scatter_c_touched, ireduce_scatter_c_narrowed, Serves<ireduce_scatter_c_served>{}, ireduce_scatter_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter_c, ireduce_scatter_c_touched, ireduce_scatter_c_narrowed, Serves<ireduce_scatter_c_served>{}, ireduce_scatter_c_note, ireduce_scatter_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter_c, ireduce_scatter_c_touched, ireduce_scatter_c_narrowed, Serves<ireduce_scatter_c_served>{}, ireduce_scatter_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter_c, ireduce_scatter_c_touched, ireduce_scatter_c_narrowed, Serves<ireduce_scatter_c_served>{}, ireduce_scatter_c_note, ireduce_scatter_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, request);
 }
 
 namespace {
@@ -4826,6 +6420,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void ireduce_scatter_block_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives_data(nullptr, recvcount, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4844,10 +6446,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ireduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}, ireduce_scatter_block_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward_mpi<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}, ireduce_scatter_block_c_note, ireduce_scatter_block_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ireduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}, ireduce_scatter_block_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
+  return forward<Entry::ireduce_scatter_block_c, ireduce_scatter_block_c_touched, ireduce_scatter_block_c_narrowed, Serves<ireduce_scatter_block_c_served>{}, ireduce_scatter_block_c_note, ireduce_scatter_block_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, request);
 }
 
 namespace {
@@ -4863,15 +6465,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void irsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int irsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::irsend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Irsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed, nullptr, irsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed, nullptr, irsend_c_note, irsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Irsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed, nullptr, irsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::irsend_c, irsend_c_touched, irsend_c_narrowed, nullptr, irsend_c_note, irsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -4884,6 +6493,14 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void iscan_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4902,10 +6519,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward_mpi<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}, iscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward_mpi<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}, iscan_c_note, iscan_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
-  return forward<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}, iscan_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
+  return forward<Entry::iscan_c, iscan_c_touched, iscan_c_narrowed, Serves<iscan_c_served>{}, iscan_c_note, iscan_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, request);
 }
 
 namespace {
@@ -4918,6 +6535,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void iscatter_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4936,10 +6562,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}, iscatter_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}, iscatter_c_note, iscatter_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}, iscatter_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatter_c, iscatter_c_touched, iscatter_c_narrowed, Serves<iscatter_c_served>{}, iscatter_c_note, iscatter_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -4952,6 +6578,15 @@ namespace {
 namespace {
 [[gnu::cold, gnu::noinline]] void iscatterv_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, std::int64_t, Handle, int, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void iscatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -4975,10 +6610,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Iscatterv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward_mpi<Entry::iscatterv_c, iscatterv_c_touched, iscatterv_c_narrowed, Serves<iscatterv_c_served>{}, iscatterv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward_mpi<Entry::iscatterv_c, iscatterv_c_touched, iscatterv_c_narrowed, Serves<iscatterv_c_served>{}, iscatterv_c_note, iscatterv_c_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 STRETTO_EXPORT int PMPI_Iscatterv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
-  return forward<Entry::iscatterv_c, iscatterv_c_touched, iscatterv_c_narrowed, Serves<iscatterv_c_served>{}, iscatterv_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
+  return forward<Entry::iscatterv_c, iscatterv_c_touched, iscatterv_c_narrowed, Serves<iscatterv_c_served>{}, iscatterv_c_note, iscatterv_c_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, request);
 }
 
 namespace {
@@ -4994,15 +6629,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void isend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int isend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::isend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Isend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::isend_c, isend_c_touched, isend_c_narrowed, nullptr, isend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::isend_c, isend_c_touched, isend_c_narrowed, nullptr, isend_c_note, isend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::isend_c, isend_c_touched, isend_c_narrowed, nullptr, isend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::isend_c, isend_c_touched, isend_c_narrowed, nullptr, isend_c_note, isend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -5020,15 +6662,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, sendtag, sendcount, sendtype);
+  r.receives(source, recvtag, recvcount, recvtype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int isendrecv_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::isendrecv))(sendbuf, narrowed(sendcount), sendtype, dest, sendtag, recvbuf, narrowed(recvcount), recvtype, source, recvtag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Isendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed, nullptr, isendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed, nullptr, isendrecv_c_note, isendrecv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed, nullptr, isendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+  return forward<Entry::isendrecv_c, isendrecv_c_touched, isendrecv_c_narrowed, nullptr, isendrecv_c_note, isendrecv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
 }
 
 namespace {
@@ -5045,15 +6695,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void isendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, sendtag, count, datatype);
+  r.receives(source, recvtag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int isendrecv_replace_c_narrowed(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, int, int, Handle, void*)>(host_entry(Entry::isendrecv_replace))(buf, narrowed(count), datatype, dest, sendtag, source, recvtag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Isendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward_mpi<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed, nullptr, isendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward_mpi<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed, nullptr, isendrecv_replace_c_note, isendrecv_replace_c_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Isendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
-  return forward<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed, nullptr, isendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
+  return forward<Entry::isendrecv_replace_c, isendrecv_replace_c_touched, isendrecv_replace_c_narrowed, nullptr, isendrecv_replace_c_note, isendrecv_replace_c_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, request);
 }
 
 namespace {
@@ -5069,15 +6727,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void issend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int issend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::issend))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Issend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::issend_c, issend_c_touched, issend_c_narrowed, nullptr, issend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::issend_c, issend_c_touched, issend_c_narrowed, nullptr, issend_c_note, issend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Issend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::issend_c, issend_c_touched, issend_c_narrowed, nullptr, issend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::issend_c, issend_c_touched, issend_c_narrowed, nullptr, issend_c_note, issend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -5092,20 +6757,34 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void mrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void*&) {
+  r.takes_message(message);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int mrecv_c_narrowed(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
   return reinterpret_cast<int (*)(void*, int, Handle, void*, void*)>(host_entry(Entry::mrecv))(buf, narrowed(count), datatype, message, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
-  return forward_mpi<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv, mrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward_mpi<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv, mrecv_c_note, mrecv_c_record>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 STRETTO_EXPORT int PMPI_Mrecv_c(void* buf, std::int64_t count, Handle datatype, void* message, void* status) {
-  return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv, mrecv_c_note>(__builtin_return_address(0), buf, count, datatype, message, status);
+  return forward<Entry::mrecv_c, mrecv_c_touched, mrecv_c_narrowed, wait_in_mrecv, mrecv_c_note, mrecv_c_record>(__builtin_return_address(0), buf, count, datatype, message, status);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_allgather_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5120,15 +6799,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}, neighbor_allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}, neighbor_allgather_init_c_note, neighbor_allgather_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_allgather_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}, neighbor_allgather_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_allgather_init_c, nullptr, neighbor_allgather_init_c_narrowed, Serves<neighbor_allgather_init_c_served>{}, neighbor_allgather_init_c_note, neighbor_allgather_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5148,15 +6836,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_allgatherv_init_c, nullptr, neighbor_allgatherv_init_c_narrowed, Serves<neighbor_allgatherv_init_c_served>{}, neighbor_allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_allgatherv_init_c, nullptr, neighbor_allgatherv_init_c_narrowed, Serves<neighbor_allgatherv_init_c_served>{}, neighbor_allgatherv_init_c_note, neighbor_allgatherv_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_allgatherv_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_allgatherv_init_c, nullptr, neighbor_allgatherv_init_c_narrowed, Serves<neighbor_allgatherv_init_c_served>{}, neighbor_allgatherv_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
+  return forward<Entry::neighbor_allgatherv_init_c, nullptr, neighbor_allgatherv_init_c_narrowed, Serves<neighbor_allgatherv_init_c_served>{}, neighbor_allgatherv_init_c_note, neighbor_allgatherv_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5171,15 +6868,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}, neighbor_alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}, neighbor_alltoall_init_c_note, neighbor_alltoall_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoall_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}, neighbor_alltoall_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
+  return forward<Entry::neighbor_alltoall_init_c, nullptr, neighbor_alltoall_init_c_narrowed, Serves<neighbor_alltoall_init_c_served>{}, neighbor_alltoall_init_c_note, neighbor_alltoall_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5200,15 +6906,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoallv_init_c, nullptr, neighbor_alltoallv_init_c_narrowed, Serves<neighbor_alltoallv_init_c_served>{}, neighbor_alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoallv_init_c, nullptr, neighbor_alltoallv_init_c_narrowed, Serves<neighbor_alltoallv_init_c_served>{}, neighbor_alltoallv_init_c_note, neighbor_alltoallv_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoallv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoallv_init_c, nullptr, neighbor_alltoallv_init_c_narrowed, Serves<neighbor_alltoallv_init_c_served>{}, neighbor_alltoallv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
+  return forward<Entry::neighbor_alltoallv_init_c, nullptr, neighbor_alltoallv_init_c_narrowed, Serves<neighbor_alltoallv_init_c_served>{}, neighbor_alltoallv_init_c_note, neighbor_alltoallv_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_c_note(Noted& note, const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5227,10 +6942,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::neighbor_alltoallw_init_c, nullptr, neighbor_alltoallw_init_c_narrowed, Serves<neighbor_alltoallw_init_c_served>{}, neighbor_alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward_mpi<Entry::neighbor_alltoallw_init_c, nullptr, neighbor_alltoallw_init_c_narrowed, Serves<neighbor_alltoallw_init_c_served>{}, neighbor_alltoallw_init_c_note, neighbor_alltoallw_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Neighbor_alltoallw_init_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm, Handle info, void* request) {
-  return forward<Entry::neighbor_alltoallw_init_c, nullptr, neighbor_alltoallw_init_c_narrowed, Serves<neighbor_alltoallw_init_c_served>{}, neighbor_alltoallw_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
+  return forward<Entry::neighbor_alltoallw_init_c, nullptr, neighbor_alltoallw_init_c_narrowed, Serves<neighbor_alltoallw_init_c_served>{}, neighbor_alltoallw_init_c_note, neighbor_alltoallw_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm, info, request);
 }
 
 namespace {
@@ -5284,15 +6999,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void put_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int put_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle)>(host_entry(Entry::put))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Put_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward_mpi<Entry::put_c, put_c_touched, put_c_narrowed, nullptr, put_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward_mpi<Entry::put_c, put_c_touched, put_c_narrowed, nullptr, put_c_note, put_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 STRETTO_EXPORT int PMPI_Put_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win) {
-  return forward<Entry::put_c, put_c_touched, put_c_narrowed, nullptr, put_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
+  return forward<Entry::put_c, put_c_touched, put_c_narrowed, nullptr, put_c_note, put_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win);
 }
 
 namespace {
@@ -5308,15 +7030,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void raccumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int raccumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle, void*)>(host_entry(Entry::raccumulate))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Raccumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed, nullptr, raccumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed, nullptr, raccumulate_c_note, raccumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Raccumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed, nullptr, raccumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::raccumulate_c, raccumulate_c_touched, raccumulate_c_narrowed, nullptr, raccumulate_c_note, raccumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -5331,15 +7061,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void recv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void*& status) {
+  r.comm(comm);
+  r.receives(source, tag, count, datatype);
+  r.status(status);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int recv_c_narrowed(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::recv))(buf, narrowed(count), datatype, source, tag, comm, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Recv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward_mpi<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv, recv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward_mpi<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv, recv_c_note, recv_c_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Recv_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* status) {
-  return forward<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv, recv_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
+  return forward<Entry::recv_c, recv_c_touched, recv_c_narrowed, wait_in_recv, recv_c_note, recv_c_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, status);
 }
 
 namespace {
@@ -5355,20 +7092,36 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void recv_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.receives(source, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int recv_init_c_narrowed(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::recv_init))(buf, narrowed(count), datatype, source, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Recv_init_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed, nullptr, recv_init_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward_mpi<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed, nullptr, recv_init_c_note, recv_init_c_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Recv_init_c(void* buf, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
-  return forward<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed, nullptr, recv_init_c_note>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
+  return forward<Entry::recv_init_c, recv_init_c_touched, recv_init_c_narrowed, nullptr, recv_init_c_note, recv_init_c_record>(__builtin_return_address(0), buf, count, datatype, source, tag, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void reduce_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5383,10 +7136,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}, reduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward_mpi<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}, reduce_init_c_note, reduce_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}, reduce_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
+  return forward<Entry::reduce_init_c, nullptr, reduce_init_c_narrowed, Serves<reduce_init_c_served>{}, reduce_init_c_note, reduce_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, root, comm, info, request);
 }
 
 namespace {
@@ -5414,6 +7167,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.receives_data(nullptr, recvcount, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int reduce_scatter_block_init_c_narrowed(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
   return reinterpret_cast<int (*)(const void*, void*, int, Handle, Handle, Handle, Handle, void*)>(host_entry(Entry::reduce_scatter_block_init))(sendbuf, recvbuf, narrowed(recvcount), datatype, op, comm, info, request);
 }
@@ -5425,15 +7186,23 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block_init_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}, reduce_scatter_block_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward_mpi<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}, reduce_scatter_block_init_c_note, reduce_scatter_block_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_scatter_block_init_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}, reduce_scatter_block_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
+  return forward<Entry::reduce_scatter_block_init_c, nullptr, reduce_scatter_block_init_c_narrowed, Serves<reduce_scatter_block_init_c_served>{}, reduce_scatter_block_init_c_note, reduce_scatter_block_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcount, datatype, op, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void reduce_scatter_init_c_note(Noted& note, const void*, void*, const std::int64_t*, Handle, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_init_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5451,10 +7220,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_init_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::reduce_scatter_init_c, nullptr, reduce_scatter_init_c_narrowed, Serves<reduce_scatter_init_c_served>{}, reduce_scatter_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+  return forward_mpi<Entry::reduce_scatter_init_c, nullptr, reduce_scatter_init_c_narrowed, Serves<reduce_scatter_init_c_served>{}, reduce_scatter_init_c_note, reduce_scatter_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Reduce_scatter_init_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::reduce_scatter_init_c, nullptr, reduce_scatter_init_c_narrowed, Serves<reduce_scatter_init_c_served>{}, reduce_scatter_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
+  return forward<Entry::reduce_scatter_init_c, nullptr, reduce_scatter_init_c_narrowed, Serves<reduce_scatter_init_c_served>{}, reduce_scatter_init_c_note, reduce_scatter_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request);
 }
 
 namespace {
@@ -5470,15 +7239,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rget_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.receives_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rget_c_narrowed(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, std::int64_t, int, Handle, Handle, void*)>(host_entry(Entry::rget))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rget_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rget_c, rget_c_touched, rget_c_narrowed, nullptr, rget_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rget_c, rget_c_touched, rget_c_narrowed, nullptr, rget_c_note, rget_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget_c(void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rget_c, rget_c_touched, rget_c_narrowed, nullptr, rget_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rget_c, rget_c_touched, rget_c_narrowed, nullptr, rget_c_note, rget_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -5495,15 +7272,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rget_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rget_accumulate_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, void*, int, Handle, int, std::int64_t, int, Handle, Handle, Handle, void*)>(host_entry(Entry::rget_accumulate))(origin_addr, narrowed(origin_count), origin_datatype, result_addr, narrowed(result_count), result_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, op, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rget_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward_mpi<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed, nullptr, rget_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward_mpi<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed, nullptr, rget_accumulate_c_note, rget_accumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 STRETTO_EXPORT int PMPI_Rget_accumulate_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, void* result_addr, std::int64_t result_count, Handle result_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle op, Handle win, void* request) {
-  return forward<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed, nullptr, rget_accumulate_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
+  return forward<Entry::rget_accumulate_c, rget_accumulate_c_touched, rget_accumulate_c_narrowed, nullptr, rget_accumulate_c_note, rget_accumulate_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype, target_rank, target_disp, target_count, target_datatype, op, win, request);
 }
 
 namespace {
@@ -5519,15 +7304,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rput_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+  r.window(win);
+  r.target(target_rank);
+  r.sends_data(nullptr, origin_count, origin_datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rput_c_narrowed(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, std::int64_t, int, Handle, Handle, void*)>(host_entry(Entry::rput))(origin_addr, narrowed(origin_count), origin_datatype, target_rank, target_disp, narrowed(target_count), target_datatype, win, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rput_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward_mpi<Entry::rput_c, rput_c_touched, rput_c_narrowed, nullptr, rput_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward_mpi<Entry::rput_c, rput_c_touched, rput_c_narrowed, nullptr, rput_c_note, rput_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 STRETTO_EXPORT int PMPI_Rput_c(const void* origin_addr, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t target_disp, std::int64_t target_count, Handle target_datatype, Handle win, void* request) {
-  return forward<Entry::rput_c, rput_c_touched, rput_c_narrowed, nullptr, rput_c_note>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
+  return forward<Entry::rput_c, rput_c_touched, rput_c_narrowed, nullptr, rput_c_note, rput_c_record>(__builtin_return_address(0), origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype, win, request);
 }
 
 namespace {
@@ -5542,15 +7335,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rsend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::rsend))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend, rsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend, rsend_c_note, rsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Rsend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend, rsend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::rsend_c, rsend_c_touched, rsend_c_narrowed, wait_in_rsend, rsend_c_note, rsend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -5566,20 +7365,35 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void rsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int rsend_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::rsend_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Rsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed, nullptr, rsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed, nullptr, rsend_init_c_note, rsend_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Rsend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed, nullptr, rsend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::rsend_init_c, rsend_init_c_touched, rsend_init_c_narrowed, nullptr, rsend_init_c_note, rsend_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void scan_init_c_note(Noted& note, const void*, void*, std::int64_t, Handle, Handle, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void scan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5594,15 +7408,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}, scan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward_mpi<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}, scan_init_c_note, scan_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scan_init_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle info, void* request) {
-  return forward<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}, scan_init_c_note>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
+  return forward<Entry::scan_init_c, nullptr, scan_init_c_narrowed, Serves<scan_init_c_served>{}, scan_init_c_note, scan_init_c_record>(__builtin_return_address(0), sendbuf, recvbuf, count, datatype, op, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void scatter_init_c_note(Noted& note, const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void scatter_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5617,15 +7440,24 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}, scatter_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}, scatter_init_c_note, scatter_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scatter_init_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}, scatter_init_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::scatter_init_c, nullptr, scatter_init_c_narrowed, Serves<scatter_init_c_served>{}, scatter_init_c_note, scatter_init_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
 [[gnu::cold, gnu::noinline]] void scatterv_init_c_note(Noted& note, const void*, const std::int64_t*, const std::int64_t*, Handle, void*, std::int64_t, Handle, int, Handle, Handle, void* request) {
   note.makes(request);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void scatterv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+  r.makes(request);
 }
 }  // namespace
 namespace {
@@ -5645,10 +7477,10 @@ namespace {
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatterv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward_mpi<Entry::scatterv_init_c, nullptr, scatterv_init_c_narrowed, Serves<scatterv_init_c_served>{}, scatterv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward_mpi<Entry::scatterv_init_c, nullptr, scatterv_init_c_narrowed, Serves<scatterv_init_c_served>{}, scatterv_init_c_note, scatterv_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 STRETTO_EXPORT int PMPI_Scatterv_init_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle info, void* request) {
-  return forward<Entry::scatterv_init_c, nullptr, scatterv_init_c_narrowed, Serves<scatterv_init_c_served>{}, scatterv_init_c_note>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
+  return forward<Entry::scatterv_init_c, nullptr, scatterv_init_c_narrowed, Serves<scatterv_init_c_served>{}, scatterv_init_c_note, scatterv_init_c_record>(__builtin_return_address(0), sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm, info, request);
 }
 
 namespace {
@@ -5663,15 +7495,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void send_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int send_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::send))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Send_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send, send_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send, send_c_note, send_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Send_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send, send_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::send_c, send_c_touched, send_c_narrowed, wait_in_send, send_c_note, send_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -5687,15 +7525,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void send_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int send_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::send_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Send_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed, nullptr, send_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed, nullptr, send_init_c_note, send_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Send_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed, nullptr, send_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::send_init_c, send_init_c_touched, send_init_c_narrowed, nullptr, send_init_c_note, send_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {
@@ -5712,15 +7557,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
+  r.comm(comm);
+  r.sends(dest, sendtag, sendcount, sendtype);
+  r.receives(source, recvtag, recvcount, recvtype);
+  r.status(status);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int sendrecv_c_narrowed(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::sendrecv))(sendbuf, narrowed(sendcount), sendtype, dest, sendtag, recvbuf, narrowed(recvcount), recvtype, source, recvtag, comm, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv, sendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv, sendrecv_c_note, sendrecv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void* recvbuf, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv, sendrecv_c_note>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_c, sendrecv_c_touched, sendrecv_c_narrowed, wait_in_sendrecv, sendrecv_c_note, sendrecv_c_record>(__builtin_return_address(0), sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, status);
 }
 
 namespace {
@@ -5736,15 +7589,23 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void sendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
+  r.comm(comm);
+  r.sends(dest, sendtag, count, datatype);
+  r.receives(source, recvtag, count, datatype);
+  r.status(status);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int sendrecv_replace_c_narrowed(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
   return reinterpret_cast<int (*)(void*, int, Handle, int, int, int, int, Handle, void*)>(host_entry(Entry::sendrecv_replace))(buf, narrowed(count), datatype, dest, sendtag, source, recvtag, comm, status);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Sendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward_mpi<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace, sendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward_mpi<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace, sendrecv_replace_c_note, sendrecv_replace_c_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 STRETTO_EXPORT int PMPI_Sendrecv_replace_c(void* buf, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* status) {
-  return forward<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace, sendrecv_replace_c_note>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
+  return forward<Entry::sendrecv_replace_c, sendrecv_replace_c_touched, sendrecv_replace_c_narrowed, wait_in_sendrecv_replace, sendrecv_replace_c_note, sendrecv_replace_c_record>(__builtin_return_address(0), buf, count, datatype, dest, sendtag, source, recvtag, comm, status);
 }
 
 namespace {
@@ -5759,15 +7620,21 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ssend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int ssend_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle)>(host_entry(Entry::ssend))(buf, narrowed(count), datatype, dest, tag, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ssend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward_mpi<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend, ssend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward_mpi<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend, ssend_c_note, ssend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 STRETTO_EXPORT int PMPI_Ssend_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
-  return forward<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend, ssend_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
+  return forward<Entry::ssend_c, ssend_c_touched, ssend_c_narrowed, wait_in_ssend, ssend_c_note, ssend_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm);
 }
 
 namespace {
@@ -5783,15 +7650,22 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void ssend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+  r.comm(comm);
+  r.sends(dest, tag, count, datatype);
+  r.makes(request);
+}
+}  // namespace
+namespace {
 [[gnu::cold, gnu::noinline]] int ssend_init_c_narrowed(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   return reinterpret_cast<int (*)(const void*, int, Handle, int, int, Handle, void*)>(host_entry(Entry::ssend_init))(buf, narrowed(count), datatype, dest, tag, comm, request);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Ssend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward_mpi<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed, nullptr, ssend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward_mpi<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed, nullptr, ssend_init_c_note, ssend_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 STRETTO_EXPORT int PMPI_Ssend_init_c(const void* buf, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
-  return forward<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed, nullptr, ssend_init_c_note>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
+  return forward<Entry::ssend_init_c, ssend_init_c_touched, ssend_init_c_narrowed, nullptr, ssend_init_c_note, ssend_init_c_record>(__builtin_return_address(0), buf, count, datatype, dest, tag, comm, request);
 }
 
 namespace {

@@ -20,6 +20,7 @@
 #include "mpi/job/process.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/overlap/overlap.hpp"
+#include "mpi/record/recorder.hpp"
 #include "mpi/requests/persistent.hpp"
 #include "mpi/requests/request_queue.hpp"
 #include "mpi/stats/keeper.hpp"
@@ -40,6 +41,7 @@ namespace {
 void in_child() {
   ending_is_done();
   attendance_leave_to_parent();  // it keeps the names
+  record_leave_to_parent();
   if (g_mode.load(std::memory_order_relaxed) == Mode::serving) g_mode.store(Mode::aside, std::memory_order_relaxed);
 }
 
@@ -125,6 +127,7 @@ void agree() {
   host().Comm_rank(host().constants.comm_world, &g_world.rank);
   host().Comm_size(host().constants.comm_world, &g_world.size);
   log_set_rank(g_world.rank);
+  record_begin();
   say_if_alone();
   // Where the launcher tells too little, Stretto assumes that all ranks have the library. It
   // assumes the same of other nodes, whose ranks it cannot see without a message.
@@ -178,6 +181,8 @@ void agree() {
 
 // In MPI_Finalize.
 void end() {
+  record_end();
+  if (g_mode.load(std::memory_order_relaxed) != Mode::serving) return;  // only the recording asked for this
   overlap_complete_all();
   requests_finish();
   persistent_stop();
@@ -205,6 +210,7 @@ bool lifecycle_begin() {
   if (read.enabled()) job_read(read, options_report());
   g_watched = read.enabled() && (read.watchdog_seconds() != 0 || read.timeout_seconds() != 0);
   g_timed = read.stats() != StatsFormat::off;
+  record_prepare();
   if (g_timed) profile_begin();
   const int rank = vendor::launcher_rank();
   if (rank >= 0) log_set_rank(rank);

@@ -6,6 +6,7 @@
 #include "mpi/data/held_handles.hpp"
 #include "mpi/lifecycle.hpp"
 #include "mpi/narrow.hpp"
+#include "mpi/record/recorded.hpp"
 #include "mpi/waits/noted.hpp"
 #include "mpi/stats/other_call.hpp"
 #include "mpi/requests/own_requests.hpp"
@@ -19,7 +20,12 @@ using namespace stretto;
 using namespace stretto::mpi;
 
 namespace {
-[[gnu::always_inline]] inline int barrier_entry(const void* caller, Handle comm) {
+[[gnu::cold, gnu::noinline]] void barrier_record(Recorded& r, Handle comm) {
+  r.comm(comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int barrier_made(const void* caller, Handle comm) {
   using Host = int (*)(Handle);
   const std::uint64_t began = call_begins();
   if (may_serve(caller)) [[likely]] {
@@ -28,6 +34,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::barrier, caller))(comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::barrier, caller))(comm);
+}
+[[gnu::always_inline]] inline int barrier_entry(const void* caller, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<barrier_record, Entry::barrier>(caller, [caller](auto... final) { return barrier_made(caller, final...); }, comm);
+  return barrier_made(caller, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Barrier(Handle comm) {
@@ -47,7 +58,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int bcast_entry(const void* caller, void* buffer, int count, Handle datatype, int root, Handle comm) {
+[[gnu::cold, gnu::noinline]] void bcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int bcast_made(const void* caller, void* buffer, int count, Handle datatype, int root, Handle comm) {
   using Host = int (*)(void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] bcast_touched(buffer, count, datatype, root, comm);
@@ -57,6 +75,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::bcast, caller))(buffer, count, datatype, root, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::bcast, caller))(buffer, count, datatype, root, comm);
+}
+[[gnu::always_inline]] inline int bcast_entry(const void* caller, void* buffer, int count, Handle datatype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<bcast_record, Entry::bcast>(caller, [caller](auto... final) { return bcast_made(caller, final...); }, buffer, count, datatype, root, comm);
+  return bcast_made(caller, buffer, count, datatype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast(void* buffer, int count, Handle datatype, int root, Handle comm) {
@@ -77,7 +100,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int gather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::cold, gnu::noinline]] void gather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int gather_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] gather_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
@@ -87,6 +118,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::gather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int gather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<gather_record, Entry::gather>(caller, [caller](auto... final) { return gather_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return gather_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
@@ -107,7 +143,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int gatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
+[[gnu::cold, gnu::noinline]] void gatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int gatherv_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, int, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] gatherv_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
@@ -117,6 +161,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::gatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::gatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int gatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<gatherv_record, Entry::gatherv>(caller, [caller](auto... final) { return gatherv_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
+  return gatherv_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, int root, Handle comm) {
@@ -137,7 +186,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int scatter_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::cold, gnu::noinline]] void scatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int scatter_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] scatter_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
@@ -147,6 +204,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatter, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::scatter, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int scatter_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<scatter_record, Entry::scatter>(caller, [caller](auto... final) { return scatter_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return scatter_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
@@ -167,7 +229,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int scatterv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::cold, gnu::noinline]] void scatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int scatterv_made(const void* caller, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, Handle, void*, int, Handle, int, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] scatterv_touched(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
@@ -177,6 +247,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scatterv, caller))(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::scatterv, caller))(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int scatterv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<scatterv_record, Entry::scatterv>(caller, [caller](auto... final) { return scatterv_made(caller, final...); }, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return scatterv_made(caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatterv(const void* sendbuf, const int* sendcounts, const int* displs, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
@@ -197,7 +272,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int allgather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int allgather_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] allgather_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -207,6 +289,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int allgather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<allgather_record, Entry::allgather>(caller, [caller](auto... final) { return allgather_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return allgather_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
@@ -227,7 +314,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int allgatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int allgatherv_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] allgatherv_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
@@ -237,6 +331,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+[[gnu::always_inline]] inline int allgatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<allgatherv_record, Entry::allgatherv>(caller, [caller](auto... final) { return allgatherv_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  return allgatherv_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
@@ -257,7 +356,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int alltoall_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int alltoall_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] alltoall_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -267,6 +373,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int alltoall_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<alltoall_record, Entry::alltoall>(caller, [caller](auto... final) { return alltoall_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return alltoall_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
@@ -287,7 +398,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int alltoallv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int alltoallv_made(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] alltoallv_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
@@ -297,6 +415,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+[[gnu::always_inline]] inline int alltoallv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<alltoallv_record, Entry::alltoallv>(caller, [caller](auto... final) { return alltoallv_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  return alltoallv_made(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
@@ -315,7 +438,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int alltoallw_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
+[[gnu::cold, gnu::noinline]] void alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm) {
+  r.comm(comm);
+  r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int alltoallw_made(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, const void*, void*, const int*, const int*, const void*, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] alltoallw_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
@@ -325,6 +455,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+[[gnu::always_inline]] inline int alltoallw_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<alltoallw_record, Entry::alltoallw>(caller, [caller](auto... final) { return alltoallw_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  return alltoallw_made(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const void* recvtypes, Handle comm) {
@@ -343,7 +478,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_allgather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_allgather_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_allgather_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -353,6 +496,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::neighbor_allgather, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_allgather_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_allgather_record, Entry::neighbor_allgather>(caller, [caller](auto... final) { return neighbor_allgather_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return neighbor_allgather_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgather(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
@@ -371,7 +519,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_allgatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_allgatherv_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, const int*, const int*, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_allgatherv_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
@@ -381,6 +537,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::neighbor_allgatherv, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_allgatherv_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_allgatherv_record, Entry::neighbor_allgatherv>(caller, [caller](auto... final) { return neighbor_allgatherv_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  return neighbor_allgatherv_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgatherv(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int* displs, Handle recvtype, Handle comm) {
@@ -399,7 +560,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_alltoall_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoall_made(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, int, Handle, void*, int, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_alltoall_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -409,6 +578,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoall, caller))(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_alltoall_entry(const void* caller, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_alltoall_record, Entry::neighbor_alltoall>(caller, [caller](auto... final) { return neighbor_alltoall_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return neighbor_alltoall_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoall(const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
@@ -427,7 +601,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_alltoallv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoallv_made(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
   using Host = int (*)(const void*, const int*, const int*, Handle, void*, const int*, const int*, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_alltoallv_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
@@ -437,6 +619,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallv, caller))(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_alltoallv_entry(const void* caller, const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_alltoallv_record, Entry::neighbor_alltoallv>(caller, [caller](auto... final) { return neighbor_alltoallv_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  return neighbor_alltoallv_made(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, Handle sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, Handle recvtype, Handle comm) {
@@ -455,7 +642,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_alltoallw_entry(const void* caller, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int neighbor_alltoallw_made(const void* caller, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
   using Host = int (*)(const void*, const int*, const void*, const void*, void*, const int*, const void*, const void*, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_alltoallw_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
@@ -465,6 +660,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::neighbor_alltoallw, caller))(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+[[gnu::always_inline]] inline int neighbor_alltoallw_entry(const void* caller, const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_alltoallw_record, Entry::neighbor_alltoallw>(caller, [caller](auto... final) { return neighbor_alltoallw_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  return neighbor_alltoallw_made(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallw(const void* sendbuf, const int* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const int* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
@@ -485,7 +685,15 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int reduce_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
+[[gnu::cold, gnu::noinline]] void reduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int reduce_made(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, int, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] reduce_touched(sendbuf, recvbuf, count, datatype, op, root, comm);
@@ -495,6 +703,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce, caller))(sendbuf, recvbuf, count, datatype, op, root, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::reduce, caller))(sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+[[gnu::always_inline]] inline int reduce_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<reduce_record, Entry::reduce>(caller, [caller](auto... final) { return reduce_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, root, comm);
+  return reduce_made(caller, sendbuf, recvbuf, count, datatype, op, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, int root, Handle comm) {
@@ -515,7 +728,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int allreduce_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+[[gnu::cold, gnu::noinline]] void allreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int allreduce_made(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] allreduce_touched(sendbuf, recvbuf, count, datatype, op, comm);
@@ -525,6 +745,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::allreduce, caller))(sendbuf, recvbuf, count, datatype, op, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::allreduce, caller))(sendbuf, recvbuf, count, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int allreduce_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<allreduce_record, Entry::allreduce>(caller, [caller](auto... final) { return allreduce_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, comm);
+  return allreduce_made(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
@@ -545,7 +770,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int reduce_scatter_entry(const void* caller, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int reduce_scatter_made(const void* caller, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, const int*, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] reduce_scatter_touched(sendbuf, recvbuf, recvcounts, datatype, op, comm);
@@ -555,6 +787,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter, caller))(sendbuf, recvbuf, recvcounts, datatype, op, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter, caller))(sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int reduce_scatter_entry(const void* caller, const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<reduce_scatter_record, Entry::reduce_scatter>(caller, [caller](auto... final) { return reduce_scatter_made(caller, final...); }, sendbuf, recvbuf, recvcounts, datatype, op, comm);
+  return reduce_scatter_made(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
@@ -575,7 +812,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int reduce_scatter_block_entry(const void* caller, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.receives_data(nullptr, recvcount, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int reduce_scatter_block_made(const void* caller, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] reduce_scatter_block_touched(sendbuf, recvbuf, recvcount, datatype, op, comm);
@@ -585,6 +829,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block, caller))(sendbuf, recvbuf, recvcount, datatype, op, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::reduce_scatter_block, caller))(sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int reduce_scatter_block_entry(const void* caller, const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<reduce_scatter_block_record, Entry::reduce_scatter_block>(caller, [caller](auto... final) { return reduce_scatter_block_made(caller, final...); }, sendbuf, recvbuf, recvcount, datatype, op, comm);
+  return reduce_scatter_block_made(caller, sendbuf, recvbuf, recvcount, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, Handle datatype, Handle op, Handle comm) {
@@ -605,7 +854,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int scan_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+[[gnu::cold, gnu::noinline]] void scan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int scan_made(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] scan_touched(sendbuf, recvbuf, count, datatype, op, comm);
@@ -615,6 +871,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::scan, caller))(sendbuf, recvbuf, count, datatype, op, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::scan, caller))(sendbuf, recvbuf, count, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int scan_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<scan_record, Entry::scan>(caller, [caller](auto... final) { return scan_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, comm);
+  return scan_made(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
@@ -635,7 +896,14 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int exscan_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+[[gnu::cold, gnu::noinline]] void exscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int exscan_made(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
   using Host = int (*)(const void*, void*, int, Handle, Handle, Handle);
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] exscan_touched(sendbuf, recvbuf, count, datatype, op, comm);
@@ -645,6 +913,11 @@ namespace {
     return host_done(call, reinterpret_cast<Host>(host_entry(Entry::exscan, caller))(sendbuf, recvbuf, count, datatype, op, comm));
   }
   return reinterpret_cast<Host>(host_entry(Entry::exscan, caller))(sendbuf, recvbuf, count, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int exscan_entry(const void* caller, const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<exscan_record, Entry::exscan>(caller, [caller](auto... final) { return exscan_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, comm);
+  return exscan_made(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan(const void* sendbuf, void* recvbuf, int count, Handle datatype, Handle op, Handle comm) {
@@ -692,10 +965,20 @@ STRETTO_EXPORT int PMPI_Init_thread(int* argc, char*** argv, int required, int* 
 }
 
 namespace {
-[[gnu::always_inline]] inline int comm_free_entry(const void* caller, void* comm) {
+[[gnu::cold, gnu::noinline]] void comm_free_record(Recorded& r, void* comm) {
+  r.frees_comm(comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int comm_free_made(const void* caller, void* comm) {
   using Host = int (*)(void*);
   if (may_serve(caller)) return comm_free(comm);
   return reinterpret_cast<Host>(host_entry(Entry::comm_free, caller))(comm);
+}
+[[gnu::always_inline]] inline int comm_free_entry(const void* caller, void* comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<comm_free_record, Entry::comm_free>(caller, [caller](auto... final) { return comm_free_made(caller, final...); }, comm);
+  return comm_free_made(caller, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Comm_free(void* comm) {
@@ -709,10 +992,20 @@ STRETTO_EXPORT int PMPI_Comm_free(void* comm) {
 }
 
 namespace {
-[[gnu::always_inline]] inline int comm_disconnect_entry(const void* caller, void* comm) {
+[[gnu::cold, gnu::noinline]] void comm_disconnect_record(Recorded& r, void* comm) {
+  r.frees_comm(comm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int comm_disconnect_made(const void* caller, void* comm) {
   using Host = int (*)(void*);
   if (may_serve(caller)) return comm_disconnect(comm);
   return reinterpret_cast<Host>(host_entry(Entry::comm_disconnect, caller))(comm);
+}
+[[gnu::always_inline]] inline int comm_disconnect_entry(const void* caller, void* comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<comm_disconnect_record, Entry::comm_disconnect>(caller, [caller](auto... final) { return comm_disconnect_made(caller, final...); }, comm);
+  return comm_disconnect_made(caller, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Comm_disconnect(void* comm) {
@@ -731,7 +1024,13 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int intercomm_merge_entry(const void* caller, Handle intercomm, int high, void* newintracomm) {
+[[gnu::cold, gnu::noinline]] void intercomm_merge_record(Recorded& r, Handle intercomm, int, void* newintracomm) {
+  r.comm(intercomm);
+  r.makes_comm(newintracomm);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int intercomm_merge_made(const void* caller, Handle intercomm, int high, void* newintracomm) {
   using Host = int (*)(Handle, int, void*);
   if (may_serve(caller)) {
     worlds_meet();
@@ -741,6 +1040,11 @@ namespace {
     return make();
   }
   return reinterpret_cast<Host>(host_entry(Entry::intercomm_merge, caller))(intercomm, high, newintracomm);
+}
+[[gnu::always_inline]] inline int intercomm_merge_entry(const void* caller, Handle intercomm, int high, void* newintracomm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<intercomm_merge_record, Entry::intercomm_merge>(caller, [caller](auto... final) { return intercomm_merge_made(caller, final...); }, intercomm, high, newintracomm);
+  return intercomm_merge_made(caller, intercomm, high, newintracomm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Intercomm_merge(Handle intercomm, int high, void* newintracomm) {
@@ -786,7 +1090,13 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_create_entry(const void* caller, void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
+[[gnu::cold, gnu::noinline]] void win_create_record(Recorded& r, void*, std::int64_t, int, Handle, Handle comm, void* win) {
+  r.comm(comm);
+  r.makes_window(win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_create_made(const void* caller, void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
   using Host = int (*)(void*, std::int64_t, int, Handle, Handle, void*);
   if (deferring()) [[unlikely]] win_create_touched(base, size, disp_unit, info, comm, win);
   if (may_serve(caller)) {
@@ -796,6 +1106,11 @@ namespace {
     return make();
   }
   return reinterpret_cast<Host>(host_entry(Entry::win_create, caller))(base, size, disp_unit, info, comm, win);
+}
+[[gnu::always_inline]] inline int win_create_entry(const void* caller, void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_create_record, Entry::win_create>(caller, [caller](auto... final) { return win_create_made(caller, final...); }, base, size, disp_unit, info, comm, win);
+  return win_create_made(caller, base, size, disp_unit, info, comm, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_create(void* base, std::int64_t size, int disp_unit, Handle info, Handle comm, void* win) {
@@ -814,7 +1129,13 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_allocate_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+[[gnu::cold, gnu::noinline]] void win_allocate_record(Recorded& r, std::int64_t, int, Handle, Handle comm, void*, void* win) {
+  r.comm(comm);
+  r.makes_window(win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_allocate_made(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
   if (may_serve(caller)) {
     const auto make = [&] { return making_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_allocate, caller))(size, disp_unit, info, comm, baseptr, win); }); };
@@ -823,6 +1144,11 @@ namespace {
     return make();
   }
   return reinterpret_cast<Host>(host_entry(Entry::win_allocate, caller))(size, disp_unit, info, comm, baseptr, win);
+}
+[[gnu::always_inline]] inline int win_allocate_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_allocate_record, Entry::win_allocate>(caller, [caller](auto... final) { return win_allocate_made(caller, final...); }, size, disp_unit, info, comm, baseptr, win);
+  return win_allocate_made(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
@@ -841,7 +1167,13 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_allocate_shared_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+[[gnu::cold, gnu::noinline]] void win_allocate_shared_record(Recorded& r, std::int64_t, int, Handle, Handle comm, void*, void* win) {
+  r.comm(comm);
+  r.makes_window(win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_allocate_shared_made(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   using Host = int (*)(std::int64_t, int, Handle, Handle, void*, void*);
   if (may_serve(caller)) {
     const auto make = [&] { return making_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_allocate_shared, caller))(size, disp_unit, info, comm, baseptr, win); }); };
@@ -850,6 +1182,11 @@ namespace {
     return make();
   }
   return reinterpret_cast<Host>(host_entry(Entry::win_allocate_shared, caller))(size, disp_unit, info, comm, baseptr, win);
+}
+[[gnu::always_inline]] inline int win_allocate_shared_entry(const void* caller, std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_allocate_shared_record, Entry::win_allocate_shared>(caller, [caller](auto... final) { return win_allocate_shared_made(caller, final...); }, size, disp_unit, info, comm, baseptr, win);
+  return win_allocate_shared_made(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate_shared(std::int64_t size, int disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
@@ -868,7 +1205,13 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_create_dynamic_entry(const void* caller, Handle info, Handle comm, void* win) {
+[[gnu::cold, gnu::noinline]] void win_create_dynamic_record(Recorded& r, Handle, Handle comm, void* win) {
+  r.comm(comm);
+  r.makes_window(win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_create_dynamic_made(const void* caller, Handle info, Handle comm, void* win) {
   using Host = int (*)(Handle, Handle, void*);
   if (may_serve(caller)) {
     const auto make = [&] { return making_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_create_dynamic, caller))(info, comm, win); }); };
@@ -877,6 +1220,11 @@ namespace {
     return make();
   }
   return reinterpret_cast<Host>(host_entry(Entry::win_create_dynamic, caller))(info, comm, win);
+}
+[[gnu::always_inline]] inline int win_create_dynamic_entry(const void* caller, Handle info, Handle comm, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_create_dynamic_record, Entry::win_create_dynamic>(caller, [caller](auto... final) { return win_create_dynamic_made(caller, final...); }, info, comm, win);
+  return win_create_dynamic_made(caller, info, comm, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_create_dynamic(Handle info, Handle comm, void* win) {
@@ -895,7 +1243,12 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_free_entry(const void* caller, void* win) {
+[[gnu::cold, gnu::noinline]] void win_free_record(Recorded& r, void* win) {
+  r.frees_window(win);
+}
+}  // namespace
+namespace {
+[[gnu::always_inline]] inline int win_free_made(const void* caller, void* win) {
   using Host = int (*)(void*);
   if (may_serve(caller)) {
     const auto make = [&] { return freeing_window([&] { return reinterpret_cast<Host>(host_entry(Entry::win_free, caller))(win); }); };
@@ -904,6 +1257,11 @@ namespace {
     return make();
   }
   return reinterpret_cast<Host>(host_entry(Entry::win_free, caller))(win);
+}
+[[gnu::always_inline]] inline int win_free_entry(const void* caller, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_free_record, Entry::win_free>(caller, [caller](auto... final) { return win_free_made(caller, final...); }, win);
+  return win_free_made(caller, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_free(void* win) {
@@ -925,6 +1283,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void bcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+}
+}  // namespace
+namespace {
 int bcast_c_host(const void* caller, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::bcast_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(void*, std::int64_t, Handle, int, Handle)>(function)(buffer, count, datatype, root, comm);
@@ -936,7 +1301,7 @@ int bcast_c_host(const void* caller, void* buffer, std::int64_t count, Handle da
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int bcast_c_entry(const void* caller, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
+[[gnu::always_inline]] inline int bcast_c_made(const void* caller, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] bcast_c_touched(buffer, count, datatype, root, comm);
   if (may_serve(caller)) [[likely]] {
@@ -945,6 +1310,11 @@ namespace {
     return host_done(call, bcast_c_host(caller, buffer, count, datatype, root, comm));
   }
   return bcast_c_host(caller, buffer, count, datatype, root, comm);
+}
+[[gnu::always_inline]] inline int bcast_c_entry(const void* caller, void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<bcast_c_record, Entry::bcast_c>(caller, [caller](auto... final) { return bcast_c_made(caller, final...); }, buffer, count, datatype, root, comm);
+  return bcast_c_made(caller, buffer, count, datatype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Bcast_c(void* buffer, std::int64_t count, Handle datatype, int root, Handle comm) {
@@ -965,6 +1335,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void gather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 int gather_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::gather_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
@@ -977,7 +1355,7 @@ int gather_c_host(const void* caller, const void* sendbuf, std::int64_t sendcoun
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int gather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::always_inline]] inline int gather_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] gather_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
@@ -986,6 +1364,11 @@ namespace {
     return host_done(call, gather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
   return gather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int gather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<gather_c_record, Entry::gather_c>(caller, [caller](auto... final) { return gather_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return gather_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
@@ -1006,6 +1389,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void gatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_root()) r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+}
+}  // namespace
+namespace {
 int gatherv_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::gatherv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, int, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
@@ -1019,7 +1410,7 @@ int gatherv_c_host(const void* caller, const void* sendbuf, std::int64_t sendcou
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int gatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
+[[gnu::always_inline]] inline int gatherv_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] gatherv_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1028,6 +1419,11 @@ namespace {
     return host_done(call, gatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm));
   }
   return gatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int gatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<gatherv_c_record, Entry::gatherv_c>(caller, [caller](auto... final) { return gatherv_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
+  return gatherv_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Gatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, int root, Handle comm) {
@@ -1048,6 +1444,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void scatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 int scatter_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::scatter_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, int, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
@@ -1060,7 +1464,7 @@ int scatter_c_host(const void* caller, const void* sendbuf, std::int64_t sendcou
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int scatter_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::always_inline]] inline int scatter_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] scatter_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1069,6 +1473,11 @@ namespace {
     return host_done(call, scatter_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
   return scatter_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int scatter_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<scatter_c_record, Entry::scatter_c>(caller, [caller](auto... final) { return scatter_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return scatter_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatter_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
@@ -1089,6 +1498,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void scatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  if (r.at_leaf()) r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 int scatterv_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::scatterv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, std::int64_t, Handle, int, Handle)>(function)(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
@@ -1102,7 +1519,7 @@ int scatterv_c_host(const void* caller, const void* sendbuf, const std::int64_t*
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int scatterv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::always_inline]] inline int scatterv_c_made(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] scatterv_c_touched(sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1111,6 +1528,11 @@ namespace {
     return host_done(call, scatterv_c_host(caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm));
   }
   return scatterv_c_host(caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
+}
+[[gnu::always_inline]] inline int scatterv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<scatterv_c_record, Entry::scatterv_c>(caller, [caller](auto... final) { return scatterv_c_made(caller, final...); }, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
+  return scatterv_c_made(caller, sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scatterv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* displs, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
@@ -1131,6 +1553,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 int allgather_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::allgather_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -1143,7 +1572,7 @@ int allgather_c_host(const void* caller, const void* sendbuf, std::int64_t sendc
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int allgather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int allgather_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] allgather_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1152,6 +1581,11 @@ namespace {
     return host_done(call, allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int allgather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<allgather_c_record, Entry::allgather_c>(caller, [caller](auto... final) { return allgather_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return allgather_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
@@ -1172,6 +1606,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+}
+}  // namespace
+namespace {
 int allgatherv_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::allgatherv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
@@ -1185,7 +1626,7 @@ int allgatherv_c_host(const void* caller, const void* sendbuf, std::int64_t send
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int allgatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int allgatherv_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] allgatherv_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1194,6 +1635,11 @@ namespace {
     return host_done(call, allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
   return allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+[[gnu::always_inline]] inline int allgatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<allgatherv_c_record, Entry::allgatherv_c>(caller, [caller](auto... final) { return allgatherv_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  return allgatherv_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
@@ -1214,6 +1660,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 int alltoall_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::alltoall_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -1226,7 +1679,7 @@ int alltoall_c_host(const void* caller, const void* sendbuf, std::int64_t sendco
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int alltoall_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int alltoall_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] alltoall_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1235,6 +1688,11 @@ namespace {
     return host_done(call, alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int alltoall_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<alltoall_c_record, Entry::alltoall_c>(caller, [caller](auto... final) { return alltoall_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return alltoall_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
@@ -1255,6 +1713,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+}
+}  // namespace
+namespace {
 int alltoallv_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::alltoallv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
@@ -1269,7 +1734,7 @@ int alltoallv_c_host(const void* caller, const void* sendbuf, const std::int64_t
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int alltoallv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int alltoallv_c_made(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] alltoallv_c_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1278,6 +1743,11 @@ namespace {
     return host_done(call, alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
   return alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+[[gnu::always_inline]] inline int alltoallv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<alltoallv_c_record, Entry::alltoallv_c>(caller, [caller](auto... final) { return alltoallv_c_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  return alltoallv_c_made(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
@@ -1296,6 +1766,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm) {
+  r.comm(comm);
+  r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
+}
+}  // namespace
+namespace {
 int alltoallw_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::alltoallw_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, const void*, void*, const std::int64_t*, const std::int64_t*, const void*, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
@@ -1310,7 +1787,7 @@ int alltoallw_c_host(const void* caller, const void* sendbuf, const std::int64_t
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int alltoallw_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+[[gnu::always_inline]] inline int alltoallw_c_made(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] alltoallw_c_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1319,6 +1796,11 @@ namespace {
     return host_done(call, alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
   return alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+[[gnu::always_inline]] inline int alltoallw_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<alltoallw_c_record, Entry::alltoallw_c>(caller, [caller](auto... final) { return alltoallw_c_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  return alltoallw_c_made(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, const void* recvtypes, Handle comm) {
@@ -1337,6 +1819,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 int neighbor_allgather_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::neighbor_allgather_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -1349,7 +1839,7 @@ int neighbor_allgather_c_host(const void* caller, const void* sendbuf, std::int6
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_allgather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int neighbor_allgather_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_allgather_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1358,6 +1848,11 @@ namespace {
     return host_done(call, neighbor_allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return neighbor_allgather_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_allgather_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_allgather_c_record, Entry::neighbor_allgather_c>(caller, [caller](auto... final) { return neighbor_allgather_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return neighbor_allgather_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgather_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
@@ -1376,6 +1871,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+}
+}  // namespace
+namespace {
 int neighbor_allgatherv_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::neighbor_allgatherv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
@@ -1389,7 +1892,7 @@ int neighbor_allgatherv_c_host(const void* caller, const void* sendbuf, std::int
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_allgatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int neighbor_allgatherv_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_allgatherv_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1398,6 +1901,11 @@ namespace {
     return host_done(call, neighbor_allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm));
   }
   return neighbor_allgatherv_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_allgatherv_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_allgatherv_c_record, Entry::neighbor_allgatherv_c>(caller, [caller](auto... final) { return neighbor_allgatherv_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
+  return neighbor_allgatherv_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_allgatherv_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* displs, Handle recvtype, Handle comm) {
@@ -1416,6 +1924,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_data(sendbuf, sendcount, sendtype);
+  r.receives_data(recvbuf, recvcount, recvtype);
+}
+}  // namespace
+namespace {
 int neighbor_alltoall_c_host(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::neighbor_alltoall_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, std::int64_t, Handle, void*, std::int64_t, Handle, Handle)>(function)(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
@@ -1428,7 +1944,7 @@ int neighbor_alltoall_c_host(const void* caller, const void* sendbuf, std::int64
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_alltoall_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int neighbor_alltoall_c_made(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_alltoall_c_touched(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1437,6 +1953,11 @@ namespace {
     return host_done(call, neighbor_alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm));
   }
   return neighbor_alltoall_c_host(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_alltoall_c_entry(const void* caller, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_alltoall_c_record, Entry::neighbor_alltoall_c>(caller, [caller](auto... final) { return neighbor_alltoall_c_made(caller, final...); }, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+  return neighbor_alltoall_c_made(caller, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoall_c(const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
@@ -1455,6 +1976,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
+  r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
+}
+}  // namespace
+namespace {
 int neighbor_alltoallv_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::neighbor_alltoallv_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const std::int64_t*, Handle, void*, const std::int64_t*, const std::int64_t*, Handle, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
@@ -1469,7 +1998,7 @@ int neighbor_alltoallv_c_host(const void* caller, const void* sendbuf, const std
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_alltoallv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+[[gnu::always_inline]] inline int neighbor_alltoallv_c_made(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_alltoallv_c_touched(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1478,6 +2007,11 @@ namespace {
     return host_done(call, neighbor_alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm));
   }
   return neighbor_alltoallv_c_host(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+}
+[[gnu::always_inline]] inline int neighbor_alltoallv_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_alltoallv_c_record, Entry::neighbor_alltoallv_c>(caller, [caller](auto... final) { return neighbor_alltoallv_c_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+  return neighbor_alltoallv_c_made(caller, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallv_c(const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t* sdispls, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t* rdispls, Handle recvtype, Handle comm) {
@@ -1496,6 +2030,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm) {
+  r.comm(comm);
+  r.on_neighbors();
+  r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
+  r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
+}
+}  // namespace
+namespace {
 int neighbor_alltoallw_c_host(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::neighbor_alltoallw_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, const std::int64_t*, const void*, const void*, void*, const std::int64_t*, const void*, const void*, Handle)>(function)(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
@@ -1508,7 +2050,7 @@ int neighbor_alltoallw_c_host(const void* caller, const void* sendbuf, const std
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int neighbor_alltoallw_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+[[gnu::always_inline]] inline int neighbor_alltoallw_c_made(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] neighbor_alltoallw_c_touched(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1517,6 +2059,11 @@ namespace {
     return host_done(call, neighbor_alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm));
   }
   return neighbor_alltoallw_c_host(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+}
+[[gnu::always_inline]] inline int neighbor_alltoallw_c_entry(const void* caller, const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<neighbor_alltoallw_c_record, Entry::neighbor_alltoallw_c>(caller, [caller](auto... final) { return neighbor_alltoallw_c_made(caller, final...); }, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+  return neighbor_alltoallw_c_made(caller, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Neighbor_alltoallw_c(const void* sendbuf, const std::int64_t* sendcounts, const void* sdispls, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void* rdispls, const void* recvtypes, Handle comm) {
@@ -1537,6 +2084,14 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  r.comm(comm);
+  r.root(root);
+  if (r.takes_part()) r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
 int reduce_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::reduce_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, int, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, root, comm);
@@ -1548,7 +2103,7 @@ int reduce_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::i
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int reduce_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+[[gnu::always_inline]] inline int reduce_c_made(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] reduce_c_touched(sendbuf, recvbuf, count, datatype, op, root, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1557,6 +2112,11 @@ namespace {
     return host_done(call, reduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, root, comm));
   }
   return reduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, root, comm);
+}
+[[gnu::always_inline]] inline int reduce_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<reduce_c_record, Entry::reduce_c>(caller, [caller](auto... final) { return reduce_c_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, root, comm);
+  return reduce_c_made(caller, sendbuf, recvbuf, count, datatype, op, root, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
@@ -1577,6 +2137,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void allreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
 int allreduce_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::allreduce_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
@@ -1588,7 +2155,7 @@ int allreduce_c_host(const void* caller, const void* sendbuf, void* recvbuf, std
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int allreduce_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+[[gnu::always_inline]] inline int allreduce_c_made(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] allreduce_c_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1597,6 +2164,11 @@ namespace {
     return host_done(call, allreduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm));
   }
   return allreduce_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int allreduce_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<allreduce_c_record, Entry::allreduce_c>(caller, [caller](auto... final) { return allreduce_c_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, comm);
+  return allreduce_c_made(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Allreduce_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
@@ -1617,6 +2189,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
 int reduce_scatter_c_host(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::reduce_scatter_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, const std::int64_t*, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, recvcounts, datatype, op, comm);
@@ -1628,7 +2207,7 @@ int reduce_scatter_c_host(const void* caller, const void* sendbuf, void* recvbuf
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int reduce_scatter_c_entry(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+[[gnu::always_inline]] inline int reduce_scatter_c_made(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] reduce_scatter_c_touched(sendbuf, recvbuf, recvcounts, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1637,6 +2216,11 @@ namespace {
     return host_done(call, reduce_scatter_c_host(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm));
   }
   return reduce_scatter_c_host(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int reduce_scatter_c_entry(const void* caller, const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<reduce_scatter_c_record, Entry::reduce_scatter_c>(caller, [caller](auto... final) { return reduce_scatter_c_made(caller, final...); }, sendbuf, recvbuf, recvcounts, datatype, op, comm);
+  return reduce_scatter_c_made(caller, sendbuf, recvbuf, recvcounts, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_c(const void* sendbuf, void* recvbuf, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
@@ -1657,6 +2241,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void reduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.receives_data(nullptr, recvcount, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
 int reduce_scatter_block_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::reduce_scatter_block_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, recvcount, datatype, op, comm);
@@ -1668,7 +2259,7 @@ int reduce_scatter_block_c_host(const void* caller, const void* sendbuf, void* r
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int reduce_scatter_block_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+[[gnu::always_inline]] inline int reduce_scatter_block_c_made(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] reduce_scatter_block_c_touched(sendbuf, recvbuf, recvcount, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1677,6 +2268,11 @@ namespace {
     return host_done(call, reduce_scatter_block_c_host(caller, sendbuf, recvbuf, recvcount, datatype, op, comm));
   }
   return reduce_scatter_block_c_host(caller, sendbuf, recvbuf, recvcount, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int reduce_scatter_block_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<reduce_scatter_block_c_record, Entry::reduce_scatter_block_c>(caller, [caller](auto... final) { return reduce_scatter_block_c_made(caller, final...); }, sendbuf, recvbuf, recvcount, datatype, op, comm);
+  return reduce_scatter_block_c_made(caller, sendbuf, recvbuf, recvcount, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Reduce_scatter_block_c(const void* sendbuf, void* recvbuf, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
@@ -1697,6 +2293,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void scan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
 int scan_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::scan_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
@@ -1708,7 +2311,7 @@ int scan_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int scan_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+[[gnu::always_inline]] inline int scan_c_made(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] scan_c_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1717,6 +2320,11 @@ namespace {
     return host_done(call, scan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm));
   }
   return scan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int scan_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<scan_c_record, Entry::scan_c>(caller, [caller](auto... final) { return scan_c_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, comm);
+  return scan_c_made(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Scan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
@@ -1737,6 +2345,13 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void exscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  r.comm(comm);
+  r.sends_data(nullptr, count, datatype);
+  r.combines(op, datatype);
+}
+}  // namespace
+namespace {
 int exscan_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   if (void* const function = host_entry_if_any(Entry::exscan_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(const void*, void*, std::int64_t, Handle, Handle, Handle)>(function)(sendbuf, recvbuf, count, datatype, op, comm);
@@ -1748,7 +2363,7 @@ int exscan_c_host(const void* caller, const void* sendbuf, void* recvbuf, std::i
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int exscan_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+[[gnu::always_inline]] inline int exscan_c_made(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   const std::uint64_t began = call_begins();
   if (deferring()) [[unlikely]] exscan_c_touched(sendbuf, recvbuf, count, datatype, op, comm);
   if (may_serve(caller)) [[likely]] {
@@ -1757,6 +2372,11 @@ namespace {
     return host_done(call, exscan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm));
   }
   return exscan_c_host(caller, sendbuf, recvbuf, count, datatype, op, comm);
+}
+[[gnu::always_inline]] inline int exscan_c_entry(const void* caller, const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+  if (recording()) [[unlikely]]
+    return make_recorded<exscan_c_record, Entry::exscan_c>(caller, [caller](auto... final) { return exscan_c_made(caller, final...); }, sendbuf, recvbuf, count, datatype, op, comm);
+  return exscan_c_made(caller, sendbuf, recvbuf, count, datatype, op, comm);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Exscan_c(const void* sendbuf, void* recvbuf, std::int64_t count, Handle datatype, Handle op, Handle comm) {
@@ -1781,6 +2401,12 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void win_create_c_record(Recorded& r, void*, std::int64_t, std::int64_t, Handle, Handle comm, void* win) {
+  r.comm(comm);
+  r.makes_window(win);
+}
+}  // namespace
+namespace {
 int win_create_c_host(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
   if (void* const function = host_entry_if_any(Entry::win_create_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(void*, std::int64_t, std::int64_t, Handle, Handle, void*)>(function)(base, size, disp_unit, info, comm, win);
@@ -1792,7 +2418,7 @@ int win_create_c_host(const void* caller, void* base, std::int64_t size, std::in
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_create_c_entry(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+[[gnu::always_inline]] inline int win_create_c_made(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
   if (deferring()) [[unlikely]] win_create_c_touched(base, size, disp_unit, info, comm, win);
   if (may_serve(caller)) {
     const auto make = [&] { return making_window([&] { return win_create_c_host(caller, base, size, disp_unit, info, comm, win); }); };
@@ -1801,6 +2427,11 @@ namespace {
     return make();
   }
   return win_create_c_host(caller, base, size, disp_unit, info, comm, win);
+}
+[[gnu::always_inline]] inline int win_create_c_entry(const void* caller, void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_create_c_record, Entry::win_create_c>(caller, [caller](auto... final) { return win_create_c_made(caller, final...); }, base, size, disp_unit, info, comm, win);
+  return win_create_c_made(caller, base, size, disp_unit, info, comm, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_create_c(void* base, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* win) {
@@ -1819,6 +2450,12 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void win_allocate_c_record(Recorded& r, std::int64_t, std::int64_t, Handle, Handle comm, void*, void* win) {
+  r.comm(comm);
+  r.makes_window(win);
+}
+}  // namespace
+namespace {
 int win_allocate_c_host(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (void* const function = host_entry_if_any(Entry::win_allocate_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
@@ -1830,7 +2467,7 @@ int win_allocate_c_host(const void* caller, std::int64_t size, std::int64_t disp
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_allocate_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+[[gnu::always_inline]] inline int win_allocate_c_made(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (may_serve(caller)) {
     const auto make = [&] { return making_window([&] { return win_allocate_c_host(caller, size, disp_unit, info, comm, baseptr, win); }); };
     const OtherCall timed(Entry::win_allocate_c, caller);
@@ -1838,6 +2475,11 @@ namespace {
     return make();
   }
   return win_allocate_c_host(caller, size, disp_unit, info, comm, baseptr, win);
+}
+[[gnu::always_inline]] inline int win_allocate_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_allocate_c_record, Entry::win_allocate_c>(caller, [caller](auto... final) { return win_allocate_c_made(caller, final...); }, size, disp_unit, info, comm, baseptr, win);
+  return win_allocate_c_made(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
@@ -1856,6 +2498,12 @@ namespace {
 }
 }  // namespace
 namespace {
+[[gnu::cold, gnu::noinline]] void win_allocate_shared_c_record(Recorded& r, std::int64_t, std::int64_t, Handle, Handle comm, void*, void* win) {
+  r.comm(comm);
+  r.makes_window(win);
+}
+}  // namespace
+namespace {
 int win_allocate_shared_c_host(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (void* const function = host_entry_if_any(Entry::win_allocate_shared_c, caller)) [[likely]] {
     return reinterpret_cast<int (*)(std::int64_t, std::int64_t, Handle, Handle, void*, void*)>(function)(size, disp_unit, info, comm, baseptr, win);
@@ -1867,7 +2515,7 @@ int win_allocate_shared_c_host(const void* caller, std::int64_t size, std::int64
 }
 }  // namespace
 namespace {
-[[gnu::always_inline]] inline int win_allocate_shared_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+[[gnu::always_inline]] inline int win_allocate_shared_c_made(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
   if (may_serve(caller)) {
     const auto make = [&] { return making_window([&] { return win_allocate_shared_c_host(caller, size, disp_unit, info, comm, baseptr, win); }); };
     const OtherCall timed(Entry::win_allocate_shared_c, caller);
@@ -1875,6 +2523,11 @@ namespace {
     return make();
   }
   return win_allocate_shared_c_host(caller, size, disp_unit, info, comm, baseptr, win);
+}
+[[gnu::always_inline]] inline int win_allocate_shared_c_entry(const void* caller, std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {
+  if (recording()) [[unlikely]]
+    return make_recorded<win_allocate_shared_c_record, Entry::win_allocate_shared_c>(caller, [caller](auto... final) { return win_allocate_shared_c_made(caller, final...); }, size, disp_unit, info, comm, baseptr, win);
+  return win_allocate_shared_c_made(caller, size, disp_unit, info, comm, baseptr, win);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_allocate_shared_c(std::int64_t size, std::int64_t disp_unit, Handle info, Handle comm, void* baseptr, void* win) {

@@ -18,6 +18,8 @@ std::uint64_t read_ns(clockid_t clock) {
 }  // namespace
 
 std::uint64_t now_ns() { return read_ns(CLOCK_MONOTONIC); }
+std::uint64_t thread_processor_ns() { return read_ns(CLOCK_THREAD_CPUTIME_ID); }
+std::uint64_t real_ns() { return read_ns(CLOCK_REALTIME); }
 std::uint64_t tick_ns() { return read_ns(CLOCK_MONOTONIC_COARSE); }
 
 ThreadUse thread_use() {

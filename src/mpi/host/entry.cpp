@@ -25,6 +25,7 @@ constinit std::atomic<void*> g_tool_entries[kEntries] = {};
 constinit std::atomic<std::uint64_t> g_caller_lookups{0};
 constinit bool g_watched = false;
 constinit bool g_timed = false;
+constinit bool g_recorded = false;
 constinit Host g_host = {};
 thread_local constinit Thread t_thread STRETTO_TLS = {};
 
@@ -175,7 +176,8 @@ void resolve(const void* caller) {
 void* find_host_entry(Entry entry, const void* caller) {
   const int e = static_cast<int>(entry);
   resolve_once(caller);  // then it is known whether calls are watched or timed
-  const bool is_slow = (g_watched || g_timed) && kEntryFacts[e].kind != observe::OtherKind::none;
+  const bool is_collective = kEntryFacts[e].kind == observe::OtherKind::none;
+  const bool is_slow = g_recorded || ((g_watched || g_timed) && !is_collective);
   auto& entries = is_slow ? g_noted_entries : g_host_entries;
   return find_in(entries[e], [&] { return look_up_host(kEntryFacts[e], caller); });
 }

@@ -40,7 +40,7 @@ extern constinit std::atomic<Mode> g_mode;
 inline void* no_function() { return reinterpret_cast<void*>(1); }  // it has been looked for in vain
 extern constinit std::atomic<void*> g_host_entries[kEntries];
 // With a watchdog or statistics: those of calls that leave notes (noted.hpp) or are timed
-// (other_call.hpp), whose places above stay null.
+// (other_call.hpp), whose places above stay null. With a recording: all.
 extern constinit std::atomic<void*> g_noted_entries[kEntries];
 // Of a PMPI tool that follows Stretto in the symbol order. MPI_ calls must visit it first.
 extern constinit std::atomic<void*> g_tool_entries[kEntries];
@@ -58,6 +58,8 @@ extern thread_local constinit Thread t_thread STRETTO_TLS;
 
 extern constinit bool g_watched;  // there is a watchdog; set before the first call is served
 extern constinit bool g_timed;    // STRETTO_STATS is on; set before the first call is served
+// STRETTO_RECORD is set; set before the first call is served. False again when the recording ends.
+extern constinit bool g_recorded;
 // With STRETTO_STATS: calls whose caller was in no lasting range.
 extern constinit std::atomic<std::uint64_t> g_caller_lookups;
 

@@ -35,11 +35,11 @@ bool read_grid(MPI_Comm comm, Lists& lists) {
   return good;
 }
 
-bool read_graph(const State& state, Lists& lists) {
+bool read_graph(MPI_Comm comm, int rank, Lists& lists) {
   int count = 0;
-  if (host().Graph_neighbors_count(state.handle, state.rank, &count) != MPI_SUCCESS) return false;
+  if (host().Graph_neighbors_count(comm, rank, &count) != MPI_SUCCESS) return false;
   if (!has_places(lists.sources, count)) return false;
-  if (host().Graph_neighbors(state.handle, state.rank, count, lists.sources.data()) != MPI_SUCCESS) return false;
+  if (host().Graph_neighbors(comm, rank, count, lists.sources.data()) != MPI_SUCCESS) return false;
   for (const int neighbor : lists.sources) lists.destinations.push(neighbor);
   return true;
 }
@@ -55,6 +55,22 @@ bool read_distributed_graph(MPI_Comm comm, Lists& lists) {
                                                lists.destinations.data(), out_weights.data()) == MPI_SUCCESS;
 }
 
+// False: there is no topology. `good`: it has been read.
+bool read_lists(MPI_Comm comm, int rank, Lists& lists, bool* good) {
+  int kind = MPI_UNDEFINED;
+  if (host().Topo_test(comm, &kind) != MPI_SUCCESS) return false;
+  kind = vendor::topology_of(comm, kind);
+  if (kind == MPI_CART)
+    *good = read_grid(comm, lists);
+  else if (kind == MPI_GRAPH)
+    *good = read_graph(comm, rank, lists);
+  else if (kind == MPI_DIST_GRAPH)
+    *good = read_distributed_graph(comm, lists);
+  else
+    return false;
+  return true;
+}
+
 void name_nobody(Array<int>& list) {
   for (int& rank : list) {
     if (rank == MPI_PROC_NULL) rank = Neighborhood::kNobody;
@@ -64,19 +80,9 @@ void name_nobody(Array<int>& list) {
 }  // namespace
 
 bool neighborhood_read(const State& state, Neighborhood& into) {
-  int kind = MPI_UNDEFINED;
-  if (host().Topo_test(state.handle, &kind) != MPI_SUCCESS) return false;
-  kind = vendor::topology_of(state.handle, kind);
   Lists lists;
   bool good = true;
-  if (kind == MPI_CART)
-    good = read_grid(state.handle, lists);
-  else if (kind == MPI_GRAPH)
-    good = read_graph(state, lists);
-  else if (kind == MPI_DIST_GRAPH)
-    good = read_distributed_graph(state.handle, lists);
-  else
-    return false;
+  if (!read_lists(state.handle, state.rank, lists, &good)) return false;
   name_nobody(lists.sources);
   name_nobody(lists.destinations);
   const std::span<const int> sources(lists.sources.data(), lists.sources.size());
@@ -85,6 +91,15 @@ bool neighborhood_read(const State& state, Neighborhood& into) {
          into.fill(state.rank, sources, destinations, lists.is_grid);
   if (!good) std::abort();  // a few words, and the other members rely on this rank
   return true;
+}
+
+bool neighbors_read(MPI_Comm comm, int rank, Array<int>& sources, Array<int>& destinations) {
+  Lists lists;
+  bool good = false;
+  if (!read_lists(comm, rank, lists, &good) || !good) return false;
+  sources.swap(lists.sources);
+  destinations.swap(lists.destinations);
+  return !sources.failed() && !destinations.failed();
 }
 
 void neighborhood_count(Handle comm, int* sources, int* destinations) {

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/record/recorder.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "base/log.hpp"
+#include "base/output_path.hpp"
+#include "mpi/host/call_sites.hpp"
+#include "mpi/host/entry.hpp"
+#include "mpi/job/finalize.hpp"
+#include "mpi/job/world.hpp"
+#include "mpi/state/neighborhood.hpp"
+#include "sys/sys.hpp"
+
+namespace stretto::mpi {
+
+constinit Recorder* g_recorder = nullptr;
+
+namespace {
+
+constexpr std::size_t kPathBytes = 4096;
+
+// Ranks as runs of (first, step, count).
+void add_runs(Array<std::int64_t>& to, const Array<int>& ranks) {
+  for (std::size_t i = 0; i < ranks.size();) {
+    const std::int64_t step = i + 1 < ranks.size() ? ranks[i + 1] - ranks[i] : 0;
+    std::size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] - ranks[end - 1] == step) ++end;
+    to.push(ranks[i]);
+    to.push(step);
+    to.push(static_cast<std::int64_t>(end - i));
+    i = end;
+  }
+}
+
+// Their ranks in MPI_COMM_WORLD, -1 for those of another. `group` is given back.
+bool world_ranks(MPI_Group group, Array<int>& ranks) {
+  int size = 0;
+  MPI_Group world{};
+  host().Group_size(group, &size);
+  Array<int> own;
+  const auto n = static_cast<std::size_t>(size);
+  bool good = own.resize(n, 0) && ranks.resize(n, 0);
+  for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<int>(i);
+  good = good && host().Comm_group(host().constants.comm_world, &world) == MPI_SUCCESS;
+  if (good) {
+    good = host().Group_translate_ranks(group, size, own.data(), world, ranks.data()) == MPI_SUCCESS;
+    host().Group_free(&world);
+  }
+  host().Group_free(&group);
+  for (int& rank : ranks) {
+    if (rank == MPI_UNDEFINED) rank = -1;
+  }
+  return good;
+}
+
+}  // namespace
+
+bool Recorder::begin() {
+  char path[kPathBytes];
+  char name[kPathBytes];
+  std::snprintf(name, sizeof name, "%s.%d", options().record_path, g_world.rank);
+  if (!output_path(name, path, sizeof path)) {
+    log_line(LogLevel::warn, "STRETTO_RECORD: no file can have the name %s", name);
+    return false;
+  }
+  char host_text[record::kTextBytes], version[record::kTextBytes], program[record::kTextBytes];
+  char processors[record::kTextBytes];
+  sys::host_name(host_text, sizeof host_text);
+  host_version(version, sizeof version);
+  sys::command_line(program, sizeof program);
+  sys::processors_text(processors, sizeof processors);
+  (void)sys::folders_make(path);
+  record::About about{g_world.rank, g_world.size, options().record_bound() / 100.0, host_text, version, program,
+                      processors};
+  if (const int error = writer.open(path, about)) {
+    log_line(LogLevel::warn, "STRETTO_RECORD: %s cannot be written: %s", path, std::strerror(error));
+    return false;
+  }
+  int level = MPI_THREAD_SINGLE;
+  host().Query_thread(&level);
+  threaded = level == MPI_THREAD_MULTIPLE;
+  first_counter_ = sys::counter();
+  first_ns_ = sys::now_ns();
+  (void)comm(host().constants.comm_world);
+  (void)comm(host().constants.comm_self);
+  return true;
+}
+
+std::uint64_t Recorder::ticks(std::uint64_t ns) const {
+  const std::uint64_t passed = sys::now_ns() - first_ns_;
+  if (passed == 0) return ns;
+  return static_cast<std::uint64_t>(static_cast<double>(sys::counter() - first_counter_) / static_cast<double>(passed) *
+                                    static_cast<double>(ns));
+}
+
+std::uint32_t Recorder::comm(MPI_Comm handle, std::int64_t parent, std::int64_t serial) {
+  std::uint32_t number = comms.find((std::uintptr_t)handle);
+  if (number != Numbers::kNone) return number;
+  number = comms.add((std::uintptr_t)handle);
+  if (number == Numbers::kNone || (number >= comm_facts.size() && !comm_facts.resize(number + std::size_t{1}, {})))
+    return 0;
+  const Inside inside;
+  RecordedComm& facts = comm_facts[number];
+  facts = {};
+  facts.handle = handle;
+  int inter = 0;
+  host().Comm_test_inter(handle, &inter);
+  host().Comm_rank(handle, &facts.rank);
+  host().Comm_size(handle, &facts.size);
+  facts.inter = inter != 0;
+  facts.peers = facts.size;
+  define_comm(number, parent, serial);
+  return number;
+}
+
+void Recorder::define_comm(std::uint32_t number, std::int64_t parent, std::int64_t serial) {
+  RecordedComm& facts = comm_facts[number];
+  Array<int> own, remote;
+  MPI_Group group{};
+  bool good = host().Comm_group(facts.handle, &group) == MPI_SUCCESS && world_ranks(group, own);
+  if (facts.inter) {
+    good = good && host().Comm_remote_group(facts.handle, &group) == MPI_SUCCESS && world_ranks(group, remote);
+    facts.peers = static_cast<int>(remote.size());
+  }
+  bool foreign = false;
+  for (const auto* const list : {&own, &remote}) {
+    for (const int rank : *list) foreign |= rank < 0;
+  }
+  Array<std::int64_t> values;
+  for (const std::int64_t value :
+       {std::int64_t{number}, parent, serial,
+        (facts.inter ? record::kInter : 0) | (foreign || !good ? record::kForeign : 0), std::int64_t{facts.rank},
+        static_cast<std::int64_t>(own.size()), static_cast<std::int64_t>(remote.size())})
+    values.push(value);
+  add_runs(values, own);
+  add_runs(values, remote);
+  if (!values.failed()) writer.define(record::Definition::comm, values.data(), values.size());
+  if (facts.inter) return;
+  Array<int> sources, destinations;
+  if (!neighbors_read(facts.handle, facts.rank, sources, destinations)) return;
+  facts.sources = static_cast<int>(sources.size());
+  facts.destinations = static_cast<int>(destinations.size());
+  values.clear();
+  values.push(number);
+  for (const auto* const list : {&sources, &destinations}) {
+    values.push(static_cast<std::int64_t>(list->size()));
+    for (const int rank : *list) values.push(rank < 0 ? -1 : rank);
+  }
+  if (!values.failed()) writer.define(record::Definition::neighbors, values.data(), values.size());
+}
+
+std::uint32_t Recorder::function(int entry) {
+  std::uint64_t& word = functions_[entry / 64];
+  const std::uint64_t bit = std::uint64_t{1} << entry % 64;
+  if ((word & bit) == 0) {
+    word |= bit;
+    writer.define(record::Definition::function, static_cast<std::uint64_t>(entry), kEntryFacts[entry].name);
+  }
+  return static_cast<std::uint32_t>(entry);
+}
+
+std::uint32_t Recorder::place(std::uintptr_t caller) {
+  std::uint32_t number = places_.find(caller);
+  if (number != Numbers::kNone) return number;
+  number = places_.add(caller);
+  shm::SourceLine line;
+  const bool located = call_site_locate(caller, &line);
+  const shm::CallSite site(g_call_modules, located && line.caller != 0 ? line.caller : caller);
+  writer.define(record::Definition::place, number, located && line.text[0] != 0 ? line.text : site.text);
+  return number;
+}
+
+void Recorder::end() { writer.finish(); }
+
+// ---- The process ----
+
+void record_prepare() { g_recorded = options().record_path[0] != 0; }
+
+void record_begin() {
+  if (!g_recorded) return;
+  auto* const made = new (std::nothrow) Recorder;
+  if (made != nullptr && made->begin()) {
+    g_recorder = made;
+    ensure_finalize_hook();
+    return;
+  }
+  delete made;
+  g_recorded = false;
+}
+
+void record_end() {
+  Recorder* const ended = g_recorder;
+  if (ended == nullptr) return;
+  g_recorder = nullptr;
+  g_recorded = false;
+  if (const int error = ended->writer.failure())
+    log_line(LogLevel::warn, "the recording ends early: %s", std::strerror(error));
+  ended->end();
+}
+
+void record_leave_to_parent() {
+  g_recorder = nullptr;
+  g_recorded = false;
+}
+
+}  // namespace stretto::mpi

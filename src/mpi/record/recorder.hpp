@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The recording of this process's calls (STRETTO_RECORD): where it goes, what it knows of handles,
+// and when it begins and ends. recorded.hpp is one call.
+//
+// With a recording, wrappers take the slow path, as with a watchdog. Without one it costs nothing
+// there, and a load and a branch in collectives. It works as well where Stretto serves no call.
+#pragma once
+#include <pthread.h>
+
+#include <cstdint>
+
+#include "base/array.hpp"
+#include "mpi/host/host.hpp"
+#include "mpi/record/numbers.hpp"
+#include "record/writer.hpp"
+
+namespace stretto::mpi {
+
+struct RecordedComm {
+  MPI_Comm handle{};
+  int rank = 0, size = 0;
+  int peers = 0;  // to whom collectives and messages go: the remote group's size, or this one's
+  bool inter = false;
+  std::int64_t children = 0;  // made so far
+  int sources = 0, destinations = 0;
+};
+
+struct RecordedRequest {
+  bool wild = false;  // its status says more than its call did
+  int rank = 0;       // this rank's in its communicator
+};
+
+// All of it belongs to whoever holds the lock.
+class Recorder {
+ public:
+  // Opens the file. False, after a warning: there is no recording.
+  bool begin();
+  void end();
+  // This process is a forked child.
+  void leave_to_parent();
+
+  record::Writer writer;
+  Numbers comms, requests, messages, windows, files;  // handles
+  Array<RecordedComm> comm_facts;                     // by number
+  Array<RecordedRequest> request_facts;               // by slot
+
+  // The communicator's number. One that is new gets a definition; `parent` is -1 where unknown.
+  std::uint32_t comm(MPI_Comm handle, std::int64_t parent = -1, std::int64_t serial = 0);
+  std::uint32_t function(int entry);
+  std::uint32_t place(std::uintptr_t caller);
+  std::uint32_t thread() { return threads_++; }
+  // Whether several threads may call at a time.
+  bool threaded = false;
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  // Ticks of the counter for a time of the processor.
+  [[nodiscard]] std::uint64_t ticks(std::uint64_t ns) const;
+
+ private:
+  void define_comm(std::uint32_t number, std::int64_t parent, std::int64_t serial);
+
+  std::uint64_t first_counter_ = 0, first_ns_ = 0;
+  std::uint32_t threads_ = 0;
+  std::uint64_t functions_[16] = {};  // bits of entries that have their definition
+  Numbers places_;
+};
+
+// Null: nothing is recorded.
+extern constinit Recorder* g_recorder;
+// Options are read. Later record_begin() decides.
+void record_prepare();
+// At the end of MPI_Init.
+void record_begin();
+// In MPI_Finalize.
+void record_end();
+void record_leave_to_parent();
+
+}  // namespace stretto::mpi

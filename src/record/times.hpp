@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How times are kept: on a scale of logarithms, and only where they differ from what is expected.
+//
+// What is expected of a term is its last explicit time. A time that is near it is not kept, as long
+// as the sum of all times stays within the bound of what has passed. A time that is kept takes with
+// it what was left out before. So each sum from the beginning on is right within the bound, and a
+// single time within kNear, or within the scale.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "record/format.hpp"
+
+namespace stretto::record {
+
+// A single time that is left out is so near to what is expected, as a part of it.
+inline constexpr double kNear = 0.3;
+// And times so short are near each other, in ticks of the counter.
+inline constexpr double kShort = 256;
+
+inline std::uint16_t code_of(double ticks) {
+  if (ticks < 1) return 0;
+  const double steps = std::log2(ticks) * kStepsEach + 1.5;
+  return static_cast<std::uint16_t>(steps < 32767 ? steps : 32767);
+}
+inline double ticks_of(std::uint16_t code) { return code == 0 ? 0 : std::exp2((code - 1) / kStepsEach); }
+
+// One stream of times on the side that writes.
+class TimeWriter {
+ public:
+  // What is expected of a term.
+  struct Expected {
+    std::uint16_t code = 0;
+    bool known = false;
+    float ticks = 0;
+  };
+
+  // Whether a time is left out. If not, `code` is what is kept of it.
+  bool leave_out(double ticks, double bound, Expected& expected, std::uint16_t* code) {
+    passed_ += ticks;
+    const double late = behind_ + ticks - expected.ticks;  // if it is left out
+    if (expected.known) {
+      const double off = ticks > expected.ticks ? ticks - expected.ticks : expected.ticks - ticks;
+      const bool near = off <= kNear * expected.ticks || (ticks < kShort && expected.ticks < kShort);
+      if (near && (late < 0 ? -late : late) <= bound * passed_) {
+        behind_ = late;
+        return true;
+      }
+    }
+    // Far times stay as they are: what was left out is added to near ones alone.
+    const double whole = ticks + behind_;
+    *code = code_of(whole > ticks * (1 - kNear) && whole < ticks * (1 + kNear) ? whole : ticks);
+    const double kept = ticks_of(*code);
+    behind_ += ticks - kept;
+    expected = {*code, true, static_cast<float>(kept)};
+    return false;
+  }
+
+ private:
+  double passed_ = 0;
+  double behind_ = 0;  // what has passed beyond what is kept
+};
+
+}  // namespace stretto::record
