@@ -67,8 +67,9 @@ enum class Definition : std::uint8_t {
   term,       // words: for each a role and a count of values as varints, then zigzag varints
   function,   // number of the function, then its name
   place,      // number of a place in the program, then "/path/app+0x1234" or "solve.py:33 in step"
-  comm,       // zigzag varints: id, parent's id or -1, serial among the parent's children, flags, my
-              // rank, size, remote size, then runs of ranks in MPI_COMM_WORLD: (first, step, count)
+  comm,       // zigzag varints: id, flags, my rank, size, remote size, then runs of ranks in
+              // MPI_COMM_WORLD: (first, step, count). A communicator that is made when another one
+              // with the same members has gone has its id
   neighbors,  // zigzag varints: comm, number of sources, sources, number of destinations, these
 };
 inline constexpr int kDefinitions = 5;
@@ -96,7 +97,7 @@ enum class Role : std::uint8_t {
   ended,         // which of `waited` have ended, by position. Without it all, unless `flag` is 0
   flag,          // what MPI_Test, MPI_Iprobe and their like have said
   got,           // of receives and probes with wildcards: position in `waited` or 0, source as a Peer, tag
-  made_comm,     // id
+  made_comm,     // its id; `comm` is what it was made of
   window,        // number
   target,        // rank in the window
   file,          // number

@@ -180,8 +180,7 @@ bool Recording::add_text(Array<Text>& to, Span bytes) {
 
 bool Recording::add_communicator(Span bytes) {
   Communicator made;
-  for (std::int64_t* const value :
-       {&made.id, &made.parent, &made.serial, &made.flags, &made.rank, &made.size, &made.remote_size}) {
+  for (std::int64_t* const value : {&made.id, &made.flags, &made.rank, &made.size, &made.remote_size}) {
     if (!take_signed(bytes, value)) return false;
   }
   if (made.size < 0 || made.remote_size < 0 || made.size > kMostMembers || made.remote_size > kMostMembers ||

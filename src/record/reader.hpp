@@ -32,7 +32,7 @@ struct Totals {
 };
 
 struct Communicator {
-  std::int64_t id = 0, parent = -1, serial = 0, flags = 0, rank = 0, size = 0, remote_size = 0;
+  std::int64_t id = 0, flags = 0, rank = 0, size = 0, remote_size = 0;
   std::uint32_t first_member = 0;    // in Recording::members: those of the own group, then the remote ones
   std::uint32_t first_neighbor = 0;  // in Recording::members: sources, then destinations
   std::uint32_t sources = 0, destinations = 0;

@@ -21,7 +21,7 @@ std::vector<std::uint8_t> good_file() {
   const std::string path = testing::TempDir() + "record-fuzz-" + std::to_string(getpid());
   Writer writer;
   EXPECT_EQ(writer.open(path.c_str(), {.rank = 1, .ranks = 4}), 0);
-  const std::int64_t comm[] = {0, -1, 0, 0, 1, 4, 0, 0, 1, 4};
+  const std::int64_t comm[] = {0, 0, 1, 4, 0, 0, 1, 4};
   writer.define(Definition::comm, comm, std::size(comm));
   const std::int64_t neighbors[] = {0, 2, 1, 3, 1, 2};
   writer.define(Definition::neighbors, neighbors, std::size(neighbors));

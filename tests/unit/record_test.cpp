@@ -183,7 +183,7 @@ TEST(Record, Definitions) {
   ASSERT_EQ(writer.open(file.path.c_str(), {.rank = 3, .ranks = 8, .host = "here", .program = "./app -x"}), 0);
   writer.define(Definition::function, 5, "MPI_Recv");
   writer.define(Definition::place, 0, "/bin/app+0x12");
-  const std::int64_t comm[] = {2, 0, 7, kInter, 1, 4, 2, 1, 2, 3, 0, 0, 1, 9, -2, 2};
+  const std::int64_t comm[] = {2, kInter, 1, 4, 2, 1, 2, 3, 0, 0, 1, 9, -2, 2};
   writer.define(Definition::comm, comm, std::size(comm));
   const std::int64_t neighbors[] = {2, 1, 3, 2, 0, 2};
   writer.define(Definition::neighbors, neighbors, std::size(neighbors));
@@ -201,7 +201,7 @@ TEST(Record, Definitions) {
   EXPECT_EQ(std::string(place.text, place.size), "/bin/app+0x12");
   const Communicator* const found = recording.communicator(2);
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->serial, 7);
+  EXPECT_EQ(found->flags, kInter);
   const std::int32_t members[] = {1, 3, 5, 0, 9, 7};
   EXPECT_EQ(std::memcmp(recording.members().data() + found->first_member, members, sizeof members), 0);
   EXPECT_EQ(found->sources, 1u);

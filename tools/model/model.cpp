@@ -21,8 +21,10 @@ int main(int argc, char** argv) {
     explain(parse_request(argc, argv));
   else if (command == "rules")
     rules(parse_request(argc, argv));
+  else if (command == "job")
+    job(argc, argv);
   else if (command == "chains")
     chains(parse_request(argc, argv));
   else
-    stop("usage: stretto-model predict|trace|goal|explain|rules|chains|benchmark [OPTION VALUE]...");
+    stop("usage: stretto-model predict|trace|goal|explain|rules|job|chains|benchmark [OPTION VALUE]...");
 }

@@ -18,6 +18,8 @@ void explain(const Request& request);
 void rules(const Request& request);
 // The k-chain's time for every number of chains.
 void chains(const Request& request);
+// Recorded jobs (job.cpp has the words that follow).
+void job(int argc, char** argv);
 // How fast the timer itself is.
 void benchmark();
 

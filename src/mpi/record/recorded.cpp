@@ -214,7 +214,7 @@ void Recorded::frees_comm(void* handle) {
   if (handle == nullptr) return;
   comm(handle_at<MPI_Comm>(handle));
   const RecorderLock locked;
-  gives_up(g_recorder->comms, handle_at<MPI_Comm>(handle));
+  g_recorder->comm_goes(handle_at<MPI_Comm>(handle));
 }
 
 // ---- Requests ----
@@ -317,14 +317,13 @@ void Recorded::results() {
       word(Role::made, slot);
     }
   }
-  if (made_message_ != nullptr && happened && handle_at<MPI_Message>(made_message_) != (std::uintptr_t)MPI_MESSAGE_NULL)
+  if (made_message_ != nullptr && happened)
     word(Role::made, g_recorder->messages.add(handle_at<MPI_Message>(made_message_)));
   if (made_window_ != nullptr) word(Role::window, g_recorder->windows.add(handle_at<MPI_Win>(made_window_)));
   if (made_file_ != nullptr) word(Role::file, g_recorder->files.add(handle_at<MPI_File>(made_file_)));
   if (made_comm_ != nullptr) {
-    const std::int64_t serial = g_recorder->comm_facts[comm_].children++;
     const auto made = (MPI_Comm)handle_at<MPI_Comm>(made_comm_);
-    if (made != host().constants.comm_null) word(Role::made_comm, g_recorder->comm(made, comm_, serial));
+    if (made != host().constants.comm_null) word(Role::made_comm, g_recorder->comm(made));
   }
   if (status_ != nullptr && requests_ == nullptr && happened) got(0, Numbers::kNone, status_);
 }

@@ -12,6 +12,7 @@
 #include "mpi/job/finalize.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/state/neighborhood.hpp"
+#include "sys/hash.hpp"
 #include "sys/sys.hpp"
 
 namespace stretto::mpi {
@@ -96,60 +97,68 @@ std::uint64_t Recorder::ticks(std::uint64_t ns) const {
                                     static_cast<double>(ns));
 }
 
-std::uint32_t Recorder::comm(MPI_Comm handle, std::int64_t parent, std::int64_t serial) {
+std::uint32_t Recorder::comm(MPI_Comm handle) {
   std::uint32_t number = comms.find((std::uintptr_t)handle);
-  if (number != Numbers::kNone) return number;
+  if (number != Numbers::kNone) return comm_ids_[number];
   number = comms.add((std::uintptr_t)handle);
-  if (number == Numbers::kNone || (number >= comm_facts.size() && !comm_facts.resize(number + std::size_t{1}, {})))
+  if (number == Numbers::kNone || (number >= comm_ids_.size() && !comm_ids_.resize(number + std::size_t{1}, 0)))
     return 0;
   const Inside inside;
-  RecordedComm& facts = comm_facts[number];
-  facts = {};
-  facts.handle = handle;
-  int inter = 0;
-  host().Comm_test_inter(handle, &inter);
-  host().Comm_rank(handle, &facts.rank);
-  host().Comm_size(handle, &facts.size);
-  facts.inter = inter != 0;
-  facts.peers = facts.size;
-  define_comm(number, parent, serial);
-  return number;
+  return comm_ids_[number] = add_comm(handle);
 }
 
-void Recorder::define_comm(std::uint32_t number, std::int64_t parent, std::int64_t serial) {
-  RecordedComm& facts = comm_facts[number];
-  Array<int> own, remote;
+void Recorder::comm_goes(std::uintptr_t handle) {
+  const std::uint32_t number = comms.take(handle);
+  if (number == Numbers::kNone) return;
+  comm_facts[comm_ids_[number]].alive = false;
+  comms.release(number);
+}
+
+// A loop that makes and frees communicators uses the same ids in each turn.
+std::uint32_t Recorder::add_comm(MPI_Comm handle) {
+  RecordedComm made{};
+  int inter = 0;
+  host().Comm_test_inter(handle, &inter);
+  host().Comm_rank(handle, &made.rank);
+  made.inter = inter != 0;
+  made.alive = true;
+  Array<int> own, remote, sources, destinations;
   MPI_Group group{};
-  bool good = host().Comm_group(facts.handle, &group) == MPI_SUCCESS && world_ranks(group, own);
-  if (facts.inter) {
-    good = good && host().Comm_remote_group(facts.handle, &group) == MPI_SUCCESS && world_ranks(group, remote);
-    facts.peers = static_cast<int>(remote.size());
-  }
-  bool foreign = false;
+  bool known = host().Comm_group(handle, &group) == MPI_SUCCESS && world_ranks(group, own);
+  if (made.inter)
+    known = known && host().Comm_remote_group(handle, &group) == MPI_SUCCESS && world_ranks(group, remote);
+  else if (neighbors_read(handle, made.rank, sources, destinations))
+    made.sources = static_cast<int>(sources.size()), made.destinations = static_cast<int>(destinations.size());
+  made.peers = static_cast<int>(made.inter ? remote.size() : own.size());
   for (const auto* const list : {&own, &remote}) {
-    for (const int rank : *list) foreign |= rank < 0;
+    for (const int rank : *list) known = known && rank >= 0;
   }
-  Array<std::int64_t> values;
+  Array<std::int64_t> values, neighbors;
   for (const std::int64_t value :
-       {std::int64_t{number}, parent, serial,
-        (facts.inter ? record::kInter : 0) | (foreign || !good ? record::kForeign : 0), std::int64_t{facts.rank},
+       {std::int64_t{0}, (made.inter ? record::kInter : 0) | (known ? 0 : record::kForeign), std::int64_t{made.rank},
         static_cast<std::int64_t>(own.size()), static_cast<std::int64_t>(remote.size())})
     values.push(value);
   add_runs(values, own);
   add_runs(values, remote);
-  if (!values.failed()) writer.define(record::Definition::comm, values.data(), values.size());
-  if (facts.inter) return;
-  Array<int> sources, destinations;
-  if (!neighbors_read(facts.handle, facts.rank, sources, destinations)) return;
-  facts.sources = static_cast<int>(sources.size());
-  facts.destinations = static_cast<int>(destinations.size());
-  values.clear();
-  values.push(number);
+  neighbors.push(0);
   for (const auto* const list : {&sources, &destinations}) {
-    values.push(static_cast<std::int64_t>(list->size()));
-    for (const int rank : *list) values.push(rank < 0 ? -1 : rank);
+    neighbors.push(static_cast<std::int64_t>(list->size()));
+    for (const int rank : *list) neighbors.push(rank < 0 ? -1 : rank);
   }
-  if (!values.failed()) writer.define(record::Definition::neighbors, values.data(), values.size());
+  if (values.failed() || neighbors.failed()) return 0;
+  made.hash = sys::hash(neighbors.data(), neighbors.size() * sizeof neighbors[0],
+                        sys::hash(values.data(), values.size() * sizeof values[0]));
+  for (std::size_t id = 0; id < comm_facts.size(); ++id) {
+    if (comm_facts[id].alive || comm_facts[id].hash != made.hash) continue;
+    comm_facts[id].alive = true;
+    return static_cast<std::uint32_t>(id);
+  }
+  const auto id = static_cast<std::uint32_t>(comm_facts.size());
+  if (!comm_facts.push(made)) return 0;
+  values[0] = neighbors[0] = id;
+  writer.define(record::Definition::comm, values.data(), values.size());
+  if (neighbors.size() > 3) writer.define(record::Definition::neighbors, neighbors.data(), neighbors.size());
+  return id;
 }
 
 std::uint32_t Recorder::function(int entry) {

@@ -16,13 +16,14 @@
 
 namespace stretto::mpi {
 
+// All communicators with these members, in this order.
 struct RecordedComm {
-  MPI_Comm handle{};
-  int rank = 0, size = 0;
-  int peers = 0;  // to whom collectives and messages go: the remote group's size, or this one's
-  bool inter = false;
-  std::int64_t children = 0;  // made so far
-  int sources = 0, destinations = 0;
+  std::uint64_t hash;
+  bool alive;  // one of them is
+  bool inter;
+  int rank;
+  int peers;  // to whom collectives and messages go: the remote group's size, or this one's
+  int sources, destinations;
 };
 
 struct RecordedRequest {
@@ -41,11 +42,12 @@ class Recorder {
 
   record::Writer writer;
   Numbers comms, requests, messages, windows, files;  // handles
-  Array<RecordedComm> comm_facts;                     // by number
+  Array<RecordedComm> comm_facts;                     // by id
   Array<RecordedRequest> request_facts;               // by slot
 
-  // The communicator's number. One that is new gets a definition; `parent` is -1 where unknown.
-  std::uint32_t comm(MPI_Comm handle, std::int64_t parent = -1, std::int64_t serial = 0);
+  // The communicator's id. One that is new gets a definition.
+  std::uint32_t comm(MPI_Comm handle);
+  void comm_goes(std::uintptr_t handle);
   std::uint32_t function(int entry);
   std::uint32_t place(std::uintptr_t caller);
   std::uint32_t thread() { return threads_++; }
@@ -56,8 +58,9 @@ class Recorder {
   [[nodiscard]] std::uint64_t ticks(std::uint64_t ns) const;
 
  private:
-  void define_comm(std::uint32_t number, std::int64_t parent, std::int64_t serial);
+  std::uint32_t add_comm(MPI_Comm handle);
 
+  Array<std::uint32_t> comm_ids_;  // by number
   std::uint64_t first_counter_ = 0, first_ns_ = 0;
   std::uint32_t threads_ = 0;
   std::uint64_t functions_[16] = {};  // bits of entries that have their definition

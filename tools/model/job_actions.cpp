@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job_actions.hpp"
+
+#include <algorithm>
+
+namespace stretto::modelling {
+namespace {
+
+using record::PeerKind;
+using record::Recording;
+using record::Role;
+using record::Values;
+
+std::string name_of(const Recording& recording, std::uint32_t term) {
+  const record::Text text = recording.function(term);
+  std::string name(text.text == nullptr ? "" : text.text, text.size);
+  if (name.rfind("MPI_", 0) == 0) name.erase(0, 4);
+  if (name.size() > 2 && name.ends_with("_c")) name.resize(name.size() - 2);
+  return name;
+}
+
+std::string lower(std::string name) {
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return name;
+}
+
+// "Iallreduce" and "Allreduce_init" are the collective "allreduce". count_: it is none.
+Collective collective_of(const std::string& function, Act* act) {
+  std::string name = lower(function);
+  *act = Act::collective;
+  if (name.ends_with("_init")) {
+    *act = Act::init_collective;
+    name.resize(name.size() - 5);
+  }
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int i = 0; i < kCollectives; ++i) {
+      if (name == kCollectiveNames[i]) return static_cast<Collective>(i);
+    }
+    if (name.empty() || name[0] != 'i' || *act != Act::collective) break;
+    *act = Act::post_collective;
+    name.erase(0, 1);
+  }
+  return Collective::count_;
+}
+
+std::vector<std::int64_t> list(Values values) { return {values.begin(), values.end()}; }
+
+Half half_of(const Recording& recording, std::uint32_t term, Role peer, Role tag, Role bytes) {
+  Half half;
+  const Values who = recording.values(term, peer);
+  if (!who || record::peer_kind(who.one()) == PeerKind::none) return half;
+  half.there = true;
+  half.any = record::peer_kind(who.one()) == PeerKind::any;
+  half.peer = static_cast<std::int32_t>(record::peer_relative(who.one()));
+  half.tag = recording.values(term, tag).one();
+  half.any |= peer == Role::source && half.tag == record::kAnyTag;
+  half.bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, recording.values(term, bytes).one()));
+  half.bytes *= static_cast<std::uint64_t>(std::max<std::int64_t>(1, recording.values(term, Role::partitions).one(1)));
+  return half;
+}
+
+std::uint64_t longest(const Recording& recording, std::uint32_t term) {
+  std::int64_t most = 0;
+  for (const Role role : {Role::sends, Role::receives, Role::sends_each, Role::receives_each}) {
+    for (const std::int64_t value : recording.values(term, role)) most = std::max(most, value);
+  }
+  return static_cast<std::uint64_t>(most);
+}
+
+// Which requests a wait or test has ended.
+void read_ends(const Recording& recording, std::uint32_t term, Action& action) {
+  action.waited = list(recording.values(term, Role::waited));
+  const Values flag = recording.values(term, Role::flag), ended = recording.values(term, Role::ended);
+  if (flag && flag.one() == 0) {
+    action.act = Act::test;
+    return;
+  }
+  action.act = Act::wait;
+  if (!ended) {
+    action.ended = action.waited;
+    return;
+  }
+  for (const std::int64_t position : ended) {
+    if (position >= 0 && static_cast<std::size_t>(position) < action.waited.size())
+      action.ended.push_back(action.waited[static_cast<std::size_t>(position)]);
+  }
+}
+
+Act act_of(const Recording& recording, std::uint32_t term, const Action& action) {
+  const Values made = recording.values(term, Role::made), flag = recording.values(term, Role::flag);
+  if (recording.values(term, Role::started)) return Act::start;
+  const bool sends_or_receives = action.send.there || action.receive.there ||
+                                 recording.values(term, Role::destination) || recording.values(term, Role::source);
+  if (sends_or_receives) {
+    if (action.function.ends_with("probe")) return flag && flag.one() == 0 ? Act::test : Act::local;
+    if (action.function.ends_with("_init")) return Act::init;
+    return made ? Act::post : Act::message;
+  }
+  if (action.made_comm >= 0 || action.function.starts_with("Comm_split") || action.function == "Comm_create")
+    return Act::collective;
+  return Act::local;
+}
+
+}  // namespace
+
+std::vector<Action> actions_of(const Recording& recording) {
+  std::vector<Action> actions(recording.terms());
+  for (std::uint32_t term = 0; term < recording.terms(); ++term) {
+    Action& action = actions[term];
+    action.function = name_of(recording, term);
+    action.comm = recording.values(term, Role::comm).one();
+    action.made_comm = recording.values(term, Role::made_comm).one(-1);
+    action.made = list(recording.values(term, Role::made));
+    action.named = list(recording.values(term, Role::named));
+    action.root = recording.values(term, Role::root).one();
+    action.commutes = recording.values(term, Role::commutes).one(1) != 0;
+    action.synchronous = action.function.starts_with("Ss") || action.function.starts_with("Iss");
+    const Values got = recording.values(term, Role::got);
+    for (std::size_t i = 0; i + 2 < got.size; i += 3) {
+      if (record::peer_kind(got.data[i + 1]) != PeerKind::rank) continue;
+      action.got.push_back({static_cast<std::size_t>(got.data[i]),
+                            static_cast<std::int32_t>(record::peer_relative(got.data[i + 1])), got.data[i + 2]});
+    }
+    action.collective = collective_of(action.function, &action.act);
+    if (action.collective != Collective::count_) {
+      action.bytes = longest(recording, term);
+      continue;
+    }
+    if (recording.values(term, Role::waited)) {
+      read_ends(recording, term, action);
+      continue;
+    }
+    action.send = half_of(recording, term, Role::destination, Role::send_tag, Role::sends);
+    action.receive = half_of(recording, term, Role::source, Role::receive_tag, Role::receives);
+    action.act = act_of(recording, term, action);
+    if (action.act == Act::start) action.named = list(recording.values(term, Role::started));
+  }
+  return actions;
+}
+
+}  // namespace stretto::modelling

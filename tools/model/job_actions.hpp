@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a recorded call means for a replay: whom it sends to, what it waits for.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/collective.hpp"
+#include "record/reader.hpp"
+
+namespace stretto::modelling {
+
+enum class Act : std::uint8_t {
+  local,       // it waits for nobody that a replay knows: it takes the time that it took
+  test,        // it looked in vain: no time
+  message,     // it sends, receives, or both, and waits for them
+  post,        // the same with a request
+  init,        // a persistent request
+  start,       // persistent requests begin
+  wait,        // for requests
+  collective,  // all members meet
+  post_collective,
+  init_collective,
+};
+
+// A send or receive.
+struct Half {
+  bool there = false;
+  bool any = false;       // a receive with wildcards: who sends is known when it has ended
+  std::int32_t peer = 0;  // in the communicator
+  std::int64_t tag = 0;
+  std::uint64_t bytes = 0;
+};
+
+// A receive with wildcards that has ended.
+struct Got {
+  std::size_t position = 0;  // in `waited`
+  std::int32_t peer = -1;    // relative to the rank in the communicator
+  std::int64_t tag = 0;
+};
+
+struct Action {
+  Act act = Act::local;
+  Collective collective = Collective::count_;  // count_: another call of all members
+  bool synchronous = false;                    // MPI_Ssend: it ends when it is received
+  std::int64_t comm = 0;
+  std::int64_t made_comm = -1;
+  Half send, receive;
+  std::uint64_t bytes = 0;         // of a collective: the longest block or vector that this rank names
+  std::int64_t root = 0;
+  bool commutes = true;
+  std::vector<std::int64_t> made;  // slots
+  std::vector<std::int64_t> waited;
+  std::vector<std::int64_t> ended;  // of `waited`, those that have ended: slots
+  std::vector<std::int64_t> named;
+  std::vector<Got> got;
+  std::string function;  // without MPI_ and _c
+};
+
+// All terms of a rank.
+std::vector<Action> actions_of(const record::Recording& recording);
+
+}  // namespace stretto::modelling
