@@ -4,13 +4,19 @@
 //   job pack FILE RECORDING...        writes one file; says its bytes
 //   job calls RANK RECORDING...       each call of a rank, a JSON object a line
 //   job summary RECORDING...          what each rank and each place in the program took
+//   job timeline MOST RECORDING...    when each rank was in which call, at most so many spans in all:
+//                                     of more, neighbours become one
 //   job replay [OPTION]... -- RECORDING...
 //       --costs FILE and where ranks are, as for predict: without costs the network is ideal
+//       --was FILE   the costs of the machine that was recorded: collectives change as their fastest
+//                    schedules do
 //       --eager BYTES --compute FACTOR --balance --by-processor
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "job_actions.hpp"
 #include "job_replay.hpp"
@@ -122,6 +128,80 @@ void write_summary(const JobFile& job) {
   json.end();
 }
 
+struct TimeSpan {
+  double begin, end;
+  int function;
+};
+
+// Makes the spans of a rank fewer: those behind gaps below a length become one, which has the name
+// of its longest part.
+std::vector<TimeSpan> merged(const std::vector<TimeSpan>& spans, double gap) {
+  std::vector<TimeSpan> few;
+  double longest = 0;
+  for (const TimeSpan& span : spans) {
+    if (few.empty() || span.begin - few.back().end >= gap) {
+      few.push_back(span);
+      longest = span.end - span.begin;
+      continue;
+    }
+    if (span.end - span.begin > longest) {
+      longest = span.end - span.begin;
+      few.back().function = span.function;
+    }
+    few.back().end = span.end;
+  }
+  return few;
+}
+
+void write_timeline(const JobFile& job, std::size_t most) {
+  std::map<std::string, int> functions;
+  std::vector<std::vector<TimeSpan>> ranks(static_cast<std::size_t>(job.ranks()));
+  const std::vector<double> begin = starts(job);
+  double end = 0;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const record::Recording& recording = job.of(static_cast<int>(r));
+    record::Calls calls(recording);
+    double now = begin[r];
+    for (record::Calls::Call call; calls.next(&call); now += call.duration) {
+      now += call.gap;
+      const std::string name = text_of(recording.function(call.term));
+      const int number = functions.try_emplace(name, static_cast<int>(functions.size())).first->second;
+      ranks[r].push_back({now, now + call.duration, number});
+    }
+    end = std::max(end, now);
+  }
+  std::size_t all = 0;
+  for (const auto& each : ranks) all += each.size();
+  for (double gap = end / 1e6; all > most && gap < end; gap *= 2) {
+    all = 0;
+    for (auto& each : ranks) {
+      each = merged(each, gap);
+      all += each.size();
+    }
+  }
+  std::vector<std::string> names(functions.size());
+  for (const auto& [name, number] : functions) names[static_cast<std::size_t>(number)] = name;
+  Json json;
+  json.open('{');
+  json.key("seconds").number(end);
+  json.key("functions").open('[');
+  for (const std::string& name : names) json.text(name);
+  json.close(']');
+  json.key("ranks").open('[');
+  for (const auto& each : ranks) {
+    json.open('[');
+    for (const TimeSpan& span : each) {  // in nanoseconds
+      json.integer(std::llround(span.begin * 1e9));
+      json.integer(std::llround((span.end - span.begin) * 1e9));
+      json.integer(span.function);
+    }
+    json.close(']');
+  }
+  json.close(']');
+  json.close('}');
+  json.end();
+}
+
 void write_replayed(const Replayed& replayed) {
   Json json;
   json.open('{');
@@ -150,8 +230,65 @@ double number_of(const std::string& name, const char* text) {
   return value;
 }
 
+// What collectives take on another machine, as a part of what they took.
+class CollectiveFactors {
+ public:
+  CollectiveFactors(Request now, const std::string& was, int ranks) : now_(std::move(now)), was_(now_), ranks_(ranks) {
+    was_.costs = was;
+  }
+
+  double operator()(const Action& action, const std::vector<int>& members) {
+    select::Shape shape;
+    shape.collective = scheduled(action.collective);
+    shape.ranks = static_cast<int>(members.size());
+    shape.bytes = action.bytes;
+    shape.root = action.root >= 0 && action.root < shape.ranks ? static_cast<int>(action.root) : 0;
+    shape.commutative = action.commutes;
+    if (shape.ranks < 2) return 1;
+    const auto [place, is_new] = known_.try_emplace({members, shape.collective, shape.bytes, shape.root}, 1);
+    if (is_new) {
+      const double was = fastest(was_, shape, members), now = fastest(now_, shape, members);
+      if (was > 0) place->second = now / was;
+    }
+    return place->second;
+  }
+
+ private:
+  using Key = std::tuple<std::vector<int>, Collective, std::uint64_t, int>;
+
+  // One that has schedules, and moves as much.
+  static Collective scheduled(Collective collective) {
+    switch (collective) {
+      case Collective::gatherv: return Collective::gather;
+      case Collective::scatterv: return Collective::scatter;
+      case Collective::allgatherv: return Collective::allgather;
+      case Collective::alltoallv:
+      case Collective::alltoallw: return Collective::alltoall;
+      case Collective::count_: return Collective::barrier;
+      default: return collective;
+    }
+  }
+
+  double fastest(const Request& request, const select::Shape& shape, const std::vector<int>& members) const {
+    topo::Hierarchies place;
+    const select::Machine machine = make_machine(request, ranks_, members, place);
+    double least = 0;
+    sched::Timer timer;
+    for (const select::Candidate& each : select::candidates(machine, shape)) {
+      if (!select::time(timer, machine, shape, each)) continue;
+      if (least == 0 || timer.end() < least) least = timer.end();
+    }
+    return least;
+  }
+
+  Request now_, was_;
+  int ranks_;
+  std::map<Key, double> known_;
+};
+
 void replay_job(const std::vector<std::string>& words) {
   ReplayOptions options;
+  std::string was;
   std::vector<std::string> files, rest{"stretto-model", "job"};
   std::size_t i = 0;
   for (; i < words.size() && words[i] != "--"; ++i) {
@@ -162,6 +299,8 @@ void replay_job(const std::vector<std::string>& words) {
       options.by_processor = true;
     else if (words[i] == "--compute" && has_value)
       options.compute = number_of(words[i], words[i + 1].c_str()), ++i;
+    else if (words[i] == "--was" && has_value)
+      was = words[++i];
     else if (words[i] == "--eager" && has_value)
       options.eager_bytes = static_cast<std::uint64_t>(number_of(words[i], words[i + 1].c_str())), ++i;
     else
@@ -179,6 +318,7 @@ void replay_job(const std::vector<std::string>& words) {
     machine = make_machine(request, job.ranks(), place);
     options.machine = &machine;
     options.network = Network::machine;
+    if (!was.empty()) options.collectives = CollectiveFactors(request, was, job.ranks());
   }
   write_replayed(replay(job, options));
 }
@@ -203,10 +343,12 @@ void job(int argc, char** argv) {
     write_calls(JobFile(behind(1)), static_cast<int>(number_of("RANK", words[0].c_str())));
   } else if (command == "summary") {
     write_summary(JobFile(behind(0)));
+  } else if (command == "timeline") {
+    write_timeline(JobFile(behind(1)), static_cast<std::size_t>(number_of("MOST", words[0].c_str())));
   } else if (command == "replay") {
     replay_job(words);
   } else {
-    stop("usage: stretto-model job pack|calls|summary|replay ...");
+    stop("usage: stretto-model job pack|calls|summary|timeline|replay ...");
   }
 }
 

@@ -92,7 +92,10 @@ Act act_of(const Recording& recording, std::uint32_t term, const Action& action)
   const bool sends_or_receives = action.send.there || action.receive.there ||
                                  recording.values(term, Role::destination) || recording.values(term, Role::source);
   if (sends_or_receives) {
-    if (action.function.ends_with("probe")) return flag && flag.one() == 0 ? Act::test : Act::local;
+    // A matched probe takes its message; the receive behind it waits no more.
+    const std::string name = lower(action.function);
+    if (name.ends_with("probe") && flag && flag.one() == 0) return Act::test;
+    if (name.ends_with("probe")) return name.ends_with("mprobe") ? Act::message : Act::local;
     if (action.function.ends_with("_init")) return Act::init;
     return made ? Act::post : Act::message;
   }

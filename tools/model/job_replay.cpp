@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <map>
 #include <queue>
 #include <unordered_map>
@@ -119,6 +118,7 @@ class Replay {
     else
       operations.push_back(meet(r, action));
   }
+  double factor(std::uint32_t r, const Action& action, const Communicator* comm) const;
   void settle(Meeting& meeting, const Action& action);
   void deliver(Message& message);
   void finish(std::uint32_t operation, double done);
@@ -153,17 +153,6 @@ bool one_host(const JobFile& job) {
     if (std::string(job.of(r).header().host) != job.of(0).header().host) return false;
   }
   return true;
-}
-
-// When each rank left MPI_Init, in seconds from the first. The clocks of several hosts differ.
-std::vector<double> starts(const JobFile& job) {
-  std::vector<double> found(static_cast<std::size_t>(job.ranks()), 0);
-  if (!one_host(job)) return found;
-  std::uint64_t first = ~std::uint64_t{0};
-  for (int r = 0; r < job.ranks(); ++r) first = std::min(first, job.of(r).header().first_ns);
-  for (int r = 0; r < job.ranks(); ++r)
-    found[static_cast<std::size_t>(r)] = static_cast<double>(job.of(r).header().first_ns - first) * kNs;
-  return found;
 }
 
 Replay::Replay(const JobFile& job, const ReplayOptions& options)
@@ -464,7 +453,7 @@ std::uint32_t Replay::meet(std::uint32_t r, const Action& action) {
   const std::size_t all = known == nullptr ? 1 : static_cast<std::size_t>(known->size + known->remote_size);
   const bool is_root = known != nullptr && action.root == known->rank;
   Meeting& meeting = meetings_[name];
-  const double took = ideal() ? 0 : rank.call.duration;
+  const double took = ideal() ? 0 : rank.call.duration * factor(r, action, known);
   meeting.members.push_back({made, rank.now, took, is_root});
   const bool runs_ahead = action.collective != Collective::count_ && stretto::runs_ahead(action.collective);
   // Who only sends does not wait for the others.
@@ -474,6 +463,16 @@ std::uint32_t Replay::meet(std::uint32_t r, const Action& action) {
     meetings_.erase(name);
   }
   return made;
+}
+
+double Replay::factor(std::uint32_t r, const Action& action, const Communicator* comm) const {
+  if (!options_.collectives || comm == nullptr) return 1;
+  const std::int32_t* const first = ranks_[r].recording->members().data() + comm->first_member;
+  const std::vector<int> members(first, first + comm->size + comm->remote_size);
+  for (const int each : members) {
+    if (each < 0 || each >= static_cast<int>(ranks_.size())) return 1;
+  }
+  return options_.collectives(action, members);
 }
 
 void Replay::settle(Meeting& meeting, const Action& action) {
@@ -630,6 +629,16 @@ void Replay::say_stall() {
 }
 
 }  // namespace
+
+std::vector<double> starts(const JobFile& job) {
+  std::vector<double> found(static_cast<std::size_t>(job.ranks()), 0);
+  if (!one_host(job)) return found;
+  std::uint64_t first = ~std::uint64_t{0};
+  for (int r = 0; r < job.ranks(); ++r) first = std::min(first, job.of(r).header().first_ns);
+  for (int r = 0; r < job.ranks(); ++r)
+    found[static_cast<std::size_t>(r)] = static_cast<double>(job.of(r).header().first_ns - first) * kNs;
+  return found;
+}
 
 Replayed replay(const JobFile& job, const ReplayOptions& options) { return Replay(job, options).run(); }
 

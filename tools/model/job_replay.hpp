@@ -7,14 +7,16 @@
 // takes what it took when it was recorded. Short messages are on their way when they are sent, long
 // ones when their receive is posted too.
 //
-// A collective begins when its members come. `measured`: the last one that comes, or the root's
-// peers, take from there as long as the fastest member took; so its cost is that of the recording.
-// `ideal`: nothing but waiting for each other takes time.
+// A collective begins when its members come. The last one that comes takes as long from there as the
+// fastest member took in the recording, times a factor for another machine. On an ideal network
+// nothing but waiting for each other takes time.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "job_actions.hpp"
 #include "job_file.hpp"
 #include "select/candidates.hpp"
 
@@ -29,6 +31,8 @@ struct ReplayOptions {
   Network network = Network::ideal;
   const select::Machine* machine = nullptr;  // costs in nanoseconds
   std::uint64_t eager_bytes = 64 << 10;      // longer messages wait for their receive
+  // By what the time of a collective among these ranks of the job is multiplied. Empty: by 1.
+  std::function<double(const Action& action, const std::vector<int>& members)> collectives;
   double compute = 1;                        // a factor of all computation
   bool balance = false;                      // each rank computes for the mean of all
   bool by_processor = false;                 // computation without the time without a processor
@@ -46,6 +50,9 @@ struct Replayed {
 };
 
 Replayed replay(const JobFile& job, const ReplayOptions& options);
+
+// When each rank left MPI_Init, in seconds from the first. 0 on several hosts, whose clocks differ.
+std::vector<double> starts(const JobFile& job);
 
 // What the recording itself says: the end is that of the last call.
 Replayed measured(const JobFile& job);

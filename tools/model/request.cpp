@@ -318,11 +318,9 @@ Request parse_request(int argc, char** argv) {
 
 select::Rules read_rules(const Request& request) { return parse_file<select::Rules>(request.rules); }
 
-select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place) {
-  select::Machine machine;
-  const CostsFile file = read_costs(request.costs);
-  expect_ranks(ranks);
-  machine.costs = file.costs;
+namespace {
+
+topo::Placement placement_of(const Request& request, int ranks) {
   topo::Placement placement;
   placement.start(ranks);
   if (!request.places.empty())
@@ -331,10 +329,40 @@ select::Machine make_machine(const Request& request, int ranks, topo::Hierarchie
     placement = placement_of_network(request, ranks);
   else if (!request.levels.empty())
     placement = placement_of_levels(request.levels, ranks);
+  return placement;
+}
+
+topo::Placement part_of(const topo::Placement& all, const std::vector<int>& members) {
+  topo::Placement part;
+  part.start(static_cast<int>(members.size()));
+  for (int level = 0; level < all.levels; ++level) {
+    if (!part.add_level(all.names[level].text)) stop("no memory");
+    for (std::size_t i = 0; i < members.size(); ++i)
+      part.at(level, static_cast<int>(i)) = all.at(level, members[i]);
+  }
+  return part;
+}
+
+select::Machine machine_of(const Request& request, const topo::Placement& placement, topo::Hierarchies& place) {
+  select::Machine machine;
+  const CostsFile file = read_costs(request.costs);
+  machine.costs = file.costs;
   if (!place.build(placement)) stop("no memory");
   assign(file, placement, place.all, machine.costs);
   machine.hierarchies = place.all.levels() > 1 ? &place : nullptr;
   return machine;
+}
+
+}  // namespace
+
+select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place) {
+  expect_ranks(ranks);
+  return machine_of(request, placement_of(request, ranks), place);
+}
+
+select::Machine make_machine(const Request& request, int ranks, const std::vector<int>& members,
+                             topo::Hierarchies& place) {
+  return machine_of(request, part_of(placement_of(request, ranks), members), place);
 }
 
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape,

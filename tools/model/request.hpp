@@ -53,6 +53,9 @@ select::Rules read_rules(const Request& request);
 void expect_ranks(int ranks);
 // The machine for so many ranks. The hierarchy is built in `place`.
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place);
+// The same for some of these ranks, which are numbered in this order.
+select::Machine make_machine(const Request& request, int ranks, const std::vector<int>& members,
+                             topo::Hierarchies& place);
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape,
                                const std::string& name);
 

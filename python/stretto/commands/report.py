@@ -8,11 +8,12 @@ from typing import Annotated, Optional
 
 import typer
 
-from stretto.commands import overlap_report
+from stretto.commands import job_report, overlap_report
 from stretto.core import arguments
 from stretto.core.console import fail, out
 from stretto.core.output_files import check_outputs
 from stretto.core.parts import commands_of
+from stretto.job import recordings
 from stretto.report import figures, page, series, series_page
 from stretto.report.verdict import verdict
 
@@ -21,14 +22,21 @@ parts.command("overlap")(overlap_report.command)
 PARTS = {f"--{name}": command for name, command in commands_of(parts).items()}
 
 
+def _checked(files: list[Path]) -> list[Path]:
+    """A recording may be named by what the names of its ranks' files begin with."""
+    if len(files) == 1 and not files[0].exists() and files[0].with_name(f"{files[0].name}.0").is_file():
+        return files
+    return arguments.all_readable(files)
+
+
 def command(
     stats: Annotated[
         list[Path],
         typer.Argument(
             metavar="STATS...",
             help="Statistics: the file of `stretto run --json FILE`, or of STRETTO_STATS=json:FILE. \
-Several: runs of a program over time.",
-            callback=arguments.all_readable,
+Several: runs of a program over time. Or a job that `stretto run --record` has recorded.",
+            callback=_checked,
             show_default=False,
         ),
     ],
@@ -61,15 +69,20 @@ Several: runs of a program over time.",
     The report is one HTML file, which needs no network and no other file. [b]stretto run --report FILE[/] runs \
 a program and writes one.
 
+    Of a recorded job it says how efficient it is, where that is lost, and draws a timeline.
+
     Of several runs it shows what each took, and what of the latest is slower than in each run before.
 
     [dim]stretto report stats.json --compare off.json -o report.html[/]
     [dim]stretto report monday.json tuesday.json friday.json -o week.html[/]
+    [dim]stretto report app.stretto[/]
     [dim]stretto report --overlap -n 4 -- ./app[/]
     """
     if len(stats) > 1:
         over_time(stats, compare, output or Path("runs.html"))
         return
+    if not stats[0].exists() or recordings.is_recording(stats[0]):
+        return job_report.write(stats[0], output)
     path = output or stats[0].with_suffix(".html")
     check_outputs(path)
     on, off = figures.read(stats[0]), figures.read(compare) if compare else None

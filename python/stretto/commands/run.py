@@ -18,6 +18,7 @@ from stretto.commands.options import LaunchedBy, Program
 from stretto.core import arguments, attended, source_lines
 from stretto.core.console import complain, fail, flush_stdout, note
 from stretto.core.output_files import check_outputs
+from stretto.job import recordings
 from stretto.mpi import choosing, environments, keepers, launching, linkage
 from stretto.native import probe
 from stretto.native.build import library_for
@@ -75,6 +76,10 @@ Metrics = Annotated[
     Optional[Path],
     typer.Option("--metrics", metavar="FILE", help="While it runs, write Prometheus text into FILE once a second."),
 ]
+Record = Annotated[
+    Optional[Path],
+    typer.Option("--record", metavar="FILE", help="Record the job: for [b]stretto report[/] and [b]stretto model job[/]."),
+]
 Check = Annotated[
     Optional[int],
     typer.Option(
@@ -121,6 +126,7 @@ def command(
     stats_json: StatsJson = None,
     report: Report = None,
     metrics: Metrics = None,
+    record: Record = None,
     check: Check = None,
     settings: Settings = None,
     off: Off = False,
@@ -137,10 +143,11 @@ lines of source, if the program has debug information.
     [dim]stretto run -n 8 -- ./app --its-option[/]
     [dim]stretto run -n 4 --stats -- python script.py[/]
     [dim]stretto run -n 8 --report out.html -- ./app[/]
+    [dim]stretto run -n 8 --record app.stretto -- ./app[/]
     [dim]stretto run -n 1 -- ./master : -n 7 ./worker[/]
     """
     path = choosing.find_program(program[0])
-    check_outputs(stats_json, report, metrics)
+    check_outputs(stats_json, report, metrics, record)
     if report and str(stats_json) == "-":
         fail("--report: it is made from a file, so --json must name one")
     environments.parse_settings(settings or [])  # what is typed is judged before anything is built
@@ -156,9 +163,10 @@ lines of source, if the program has debug information.
     wanted |= statistics_of(to_file, stats) | ({} if check is None else {"STRETTO_CHECK": str(check)})
     if off:
         say_ignored({"--check": check is not None, "--set": settings, "--metrics": metrics})
-        wanted = {**LEFT_TO_MPI, "STRETTO_STATS": wanted["STRETTO_STATS"]} if timed else {}
+        wanted = {**LEFT_TO_MPI, "STRETTO_STATS": wanted["STRETTO_STATS"]} if timed else {"STRETTO": "off"}
+    wanted |= recordings.settings(record)
     env = {}
-    if timed or not off:
+    if timed or record or not off:
         env = environments.rank_environment(library_for(chosen.abi), wanted, linkage.sanitizer_runtimes(path))
     line = chosen.command(np, [str(path), *program[1:]], env, extra)
     if dry_run:
@@ -169,9 +177,9 @@ lines of source, if the program has debug information.
         looker()
         watch(metrics)
     attends = not off and source_lines.tool() is not None and has_stderr()
-    if not attends and not timed:
+    if not attends and not timed and not record:
         os.execve(line[0], line, own)
-    attend(line, own, to_file, report, stats, timed, spread, bool(stats_json))
+    attend(line, own, to_file, report, stats, timed, spread, bool(stats_json), record)
 
 
 def statistics_of(to_file: Path | None, stats: bool) -> dict[str, str]:
@@ -195,12 +203,15 @@ def attend(
     timed: bool,
     spread: bool,
     keep: bool,
+    record: Path | None,
 ) -> None:
     """Runs the launcher beside this process, which turns addresses into lines and waits for statistics."""
     stream = source_lines.Stream(source_lines.Resolver())
     text = keepers.text_file() if stats and not to_file and not spread else None
 
     def finish(status: int) -> int:
+        if record:
+            recordings.gather(record)
         if not timed:
             return status
         keepers.wait(to_file, spread)

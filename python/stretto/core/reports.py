@@ -29,6 +29,7 @@ SCHEMAS = {
     "model.best-k": 1,
     "model.chains": 1,
     "model.compare": 1,
+    "model.job": 1,
     "model.measure": 1,
     "model.node": 1,
     "model.node.calibrate": 1,

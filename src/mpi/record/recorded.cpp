@@ -178,25 +178,25 @@ void Recorded::combines(Handle op, Handle type) {
 }
 
 // A handle that is seen for the first time gets a number.
-void Recorded::window(Handle window) {
-  const RecorderLock locked;
-  std::uint32_t number = g_recorder->windows.find(window);
-  if (number == Numbers::kNone) number = g_recorder->windows.add(window);
-  word(Role::window, number);
-}
-void Recorded::file(Handle file) {
-  const RecorderLock locked;
-  std::uint32_t number = g_recorder->files.find(file);
-  if (number == Numbers::kNone) number = g_recorder->files.add(file);
-  word(Role::file, number);
-}
-
 namespace {
+std::uint32_t number_of(Numbers& numbers, std::uintptr_t handle) {
+  const std::uint32_t number = numbers.find(handle);
+  return number != Numbers::kNone ? number : numbers.add(handle);
+}
 void gives_up(Numbers& numbers, std::uintptr_t handle) {
   const std::uint32_t number = numbers.take(handle);
   if (number != Numbers::kNone) numbers.release(number);
 }
 }  // namespace
+
+void Recorded::window(Handle window) {
+  const RecorderLock locked;
+  word(Role::window, number_of(g_recorder->windows, (std::uintptr_t)as<MPI_Win>(window)));
+}
+void Recorded::file(Handle file) {
+  const RecorderLock locked;
+  word(Role::file, number_of(g_recorder->files, (std::uintptr_t)as<MPI_File>(file)));
+}
 
 void Recorded::frees_window(void* handle) {
   if (handle == nullptr) return;
@@ -302,6 +302,17 @@ void Recorded::end(int code) {
   thread.processor_ns = long_behind(thread.last_term) ? sys::thread_processor_ns() : 0;
   thread.inside = false;
   thread.left = sys::counter();
+}
+
+void recorded_first() { t_recorded.left = sys::counter(); }
+
+void recorded_last() {
+  RecordedThread& thread = t_recorded;
+  if (thread.left == 0) return;
+  const std::int64_t words[] = {static_cast<std::int64_t>(record::Role::function), 1, kEntries};
+  record::Writer& writer = g_recorder->writer;
+  writer.define(record::Definition::function, kEntries, "MPI_Finalize");
+  writer.call(writer.term(words, std::size(words)), sys::counter() - thread.left, 0);
 }
 
 // What the host has written, in a call that has succeeded.

@@ -125,6 +125,11 @@ class Recorded {
   void* own_ = nullptr;  // statuses of ours
 };
 
+// This thread's first call begins here, at the end of MPI_Init; and its last ends here, at the begin
+// of MPI_Finalize.
+void recorded_first();
+void recorded_last();
+
 // Makes a call and records it. `say` says what its arguments mean, and may replace a status.
 template <auto say, Entry entry, class Make, class... Arguments>
 int make_recorded(const void* caller, const Make& make, Arguments... arguments) {

@@ -11,6 +11,7 @@
 #include "mpi/host/entry.hpp"
 #include "mpi/job/finalize.hpp"
 #include "mpi/job/world.hpp"
+#include "mpi/record/recorded.hpp"
 #include "mpi/state/neighborhood.hpp"
 #include "sys/hash.hpp"
 #include "sys/sys.hpp"
@@ -193,6 +194,7 @@ void record_begin() {
   auto* const made = new (std::nothrow) Recorder;
   if (made != nullptr && made->begin()) {
     g_recorder = made;
+    recorded_first();
     ensure_finalize_hook();
     return;
   }
@@ -203,6 +205,7 @@ void record_begin() {
 void record_end() {
   Recorder* const ended = g_recorder;
   if (ended == nullptr) return;
+  recorded_last();
   g_recorder = nullptr;
   g_recorded = false;
   if (const int error = ended->writer.failure())

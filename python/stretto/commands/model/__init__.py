@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from stretto.commands.model import bench, best_k, chains, compare, diagram, export, measure, node, predict, rules, scale
+from stretto.commands.model import bench, best_k, chains, compare, diagram, export, job, measure, node, predict, rules, scale
 
 app = typer.Typer(
     help="Predict, draw and export collectives by a model of the machine.",
@@ -24,3 +24,4 @@ app.command("measure")(measure.command)
 app.command("compare")(compare.command)
 app.command("best-k")(best_k.command)
 app.command("node")(node.command)
+app.command("job")(job.command)

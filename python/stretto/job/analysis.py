@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a recorded job says of itself: its efficiencies, and which places in the program cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stretto.core import source_lines
+from stretto.job import efficiencies, recordings
+from stretto.job.efficiencies import Efficiencies
+
+
+@dataclass(frozen=True)
+class Analysis:
+    summary: dict[str, Any]
+    ideal: dict[str, Any]  # the replay on an ideal network
+    efficiencies: Efficiencies
+
+    @property
+    def ranks(self) -> list[dict[str, Any]]:
+        return self.summary["ranks"]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all ranks have come to MPI_Finalize."""
+        return all(rank["finished"] for rank in self.ranks)
+
+    @property
+    def lost_processor(self) -> float:
+        """The part of all computation in which threads had no processor."""
+        compute = sum(rank["compute"] for rank in self.ranks)
+        return 1 - sum(rank["processor"] for rank in self.ranks) / compute if compute else 0
+
+    def places(self) -> list[dict[str, Any]]:
+        """Calls of the program, those that take most first, with lines of source."""
+        resolver = source_lines.Resolver()
+        found = [
+            {**place, "place": resolver.text(place["place"]) if source_lines.tool() else place["place"]}
+            for place in self.summary["places"]
+            if place["in_calls"] > 0
+        ]
+        return sorted(found, key=lambda place: place["in_calls"], reverse=True)
+
+
+def analyse(files: Sequence[Path]) -> Analysis:
+    """Reads a job and replays it on an ideal network."""
+    summary, ideal = recordings.summary(files), recordings.replay(files)
+    seconds = ideal["seconds"] if "failure" not in ideal else summary["seconds"]
+    compute = [rank["compute"] for rank in summary["ranks"]]
+    return Analysis(summary, ideal, efficiencies.of(summary["seconds"], min(seconds, summary["seconds"]), compute))

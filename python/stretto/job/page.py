@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a recorded job: its efficiencies, its places, and a timeline. One file that needs no network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from stretto import __version__
+from stretto.core import html_pages
+from stretto.job import recordings
+from stretto.job.analysis import Analysis
+from stretto.report.drawings import format_seconds
+
+TEMPLATE = Path(__file__).with_name("page.html")
+MOST_PLACES = 20
+MOST_SPANS = 1_000_000
+NAMES = {
+    "load_balance": ("load balance", "ranks wait because others have more to compute"),
+    "serialisation": ("serialisation", "ranks wait for each other in turn, although all compute for as long"),
+    "transfer": ("transfer", "messages and collectives take time by themselves"),
+}
+
+
+def headline(found: Analysis) -> str:
+    """The result in a sentence."""
+    costs = found.efficiencies.costs()
+    most = max(costs, key=lambda name: costs[name])
+    share = costs[most] / found.efficiencies.seconds if found.efficiencies.seconds else 0
+    return (
+        f"{len(found.ranks)} ranks take {format_seconds(found.efficiencies.seconds)} and compute for "
+        f"{found.efficiencies.parallel:.0%} of it; {NAMES[most][0]} costs most: {share:.0%}"
+    )
+
+
+def remarks(found: Analysis) -> list[str]:
+    """What a reader must know before he trusts the figures."""
+    said = []
+    if not found.whole:
+        lacking = sum(not rank["finished"] for rank in found.ranks)
+        said.append(f"{lacking} ranks did not come to MPI_Finalize: what they did until they ended is here")
+    if "failure" in found.ideal:
+        said.append(f"the replay stops early, so serialisation counts as transfer: {found.ideal['failure']}")
+    if found.lost_processor > 0.02:
+        said.append(f"in {found.lost_processor:.0%} of the computation threads had no processor")
+    return said
+
+
+def write(path: Path, files: Sequence[Path], found: Analysis) -> None:
+    """`files`: those of the job."""
+    timeline = recordings.ask("timeline", [str(MOST_SPANS), *files], "drawing the timeline")
+    values = found.efficiencies.json()
+    text = html_pages.render(
+        TEMPLATE,
+        {"seconds": format_seconds, "percent": lambda part: f"{part:.1%}"},
+        title=f"Stretto: {found.summary['program']}",
+        headline=headline(found),
+        remarks=remarks(found),
+        found=found,
+        rows=[(*NAMES[name], values[name], cost) for name, cost in found.efficiencies.costs().items()],
+        places=found.places()[:MOST_PLACES],
+        timeline=json.dumps(json.loads(timeline), separators=(",", ":")).replace("<", "\\u003c"),
+        version=__version__,
+    )
+    html_pages.write(path, text)
