@@ -111,7 +111,7 @@ struct Options {
   char config_path[kOptionPathBytes];  // the file that was read, "" if none
   char topology_path[kOptionPathBytes];
   char placement_path[kOptionPathBytes];
-  char rules_path[kOptionPathBytes];  // "": where `stretto tune` puts the rules; "off": none
+  char rules_path[kOptionPathBytes];   // "": where `stretto tune` puts the rules; "off": none
   char record_path[kOptionPathBytes];  // "": no recording
   char hierarchy[kOptionTextBytes];    // "": auto
 

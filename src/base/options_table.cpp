@@ -262,7 +262,8 @@ std::int64_t option_words(const OptionRow& row) {
 
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
-Options::Options() : stats_path{}, config_path{}, topology_path{}, placement_path{}, rules_path{}, record_path{}, hierarchy{} {
+Options::Options()
+    : stats_path{}, config_path{}, topology_path{}, placement_path{}, rules_path{}, record_path{}, hierarchy{} {
   for (int i = 0; i < kOptions; ++i) value[i] = kTable[i].fallback;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The wrappers of functions that Stretto does not serve. They wait for the data of calls that
 // returned early (touched.hpp), or wait in the host's place (program_waits.hpp). With a watchdog
-// they note what they wait for (noted.hpp), with statistics how long they take (other_call.hpp). With
-// a recording they say what they mean (record/recorded.hpp). Then they forward the arguments unseen.
+// they note what they wait for (noted.hpp), with statistics how long they take (other_call.hpp).
+// With a recording they say what they mean (record/recorded.hpp). Then they forward the arguments
+// unseen.
 //
 // In the usual case no call has returned early, ranks have processors, no tool is there, and the
 // host's function is known. Then a wrapper is a few loads, two branches and a jump: nothing is

@@ -20,7 +20,7 @@
 #include "mpi/job/process.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/overlap/overlap.hpp"
-#include "mpi/record/recorder.hpp"
+#include "mpi/record/recording.hpp"
 #include "mpi/requests/persistent.hpp"
 #include "mpi/requests/request_queue.hpp"
 #include "mpi/stats/keeper.hpp"

@@ -79,35 +79,35 @@ inline constexpr std::int64_t kInter = 1, kForeign = 2;  // foreign: members out
 
 // What a word of a term says. Lengths are in bytes.
 enum class Role : std::uint8_t {
-  function,      // number of its name
-  place,         // where in the program
-  thread,        // 0 is left out
-  comm,          //
-  destination,   // a Peer
-  source,        // a Peer
-  send_tag,      //
-  receive_tag,   // kAnyTag
-  sends,         // bytes; of a collective with one count for all: to each peer
-  receives,      // room in bytes
-  root,          // rank in the communicator; kRootHere, kRootNone of intercommunicators
-  sends_each,    // bytes to each peer
-  receives_each, // bytes from each peer
-  made,          // slots of requests that the call has made
-  waited,        // slots of requests that it was given
-  ended,         // which of `waited` have ended, by position. Without it all, unless `flag` is 0
-  flag,          // what MPI_Test, MPI_Iprobe and their like have said
-  got,           // of receives and probes with wildcards: position in `waited` or 0, source as a Peer, tag
-  made_comm,     // its id; `comm` is what it was made of
-  window,        // number
-  target,        // rank in the window
-  file,          // number
-  in_place,      //
-  commutes,      // 0: the operation does not commute
-  code,          // what the call has returned, if it was no success
-  started,       // slots of persistent requests that begin
-  partitions,    //
-  element,       // bytes of an element that a reduction combines
-  named,         // slots of requests that the call looks at, cancels or gives up
+  function,       // number of its name
+  place,          // where in the program
+  thread,         // 0 is left out
+  comm,           //
+  destination,    // a Peer
+  source,         // a Peer
+  send_tag,       //
+  receive_tag,    // kAnyTag
+  sends,          // bytes; of a collective with one count for all: to each peer
+  receives,       // room in bytes
+  root,           // rank in the communicator; kRootHere, kRootNone of intercommunicators
+  sends_each,     // bytes to each peer
+  receives_each,  // bytes from each peer
+  made,           // slots of requests that the call has made
+  waited,         // slots of requests that it was given
+  ended,          // which of `waited` have ended, by position. Without it all, unless `flag` is 0
+  flag,           // what MPI_Test, MPI_Iprobe and their like have said
+  got,            // of receives and probes with wildcards: position in `waited` or 0, source as a Peer, tag
+  made_comm,      // its id; `comm` is what it was made of
+  window,         // number
+  target,         // rank in the window
+  file,           // number
+  in_place,       //
+  commutes,       // 0: the operation does not commute
+  code,           // what the call has returned, if it was no success
+  started,        // slots of persistent requests that begin
+  partitions,     //
+  element,        // bytes of an element that a reduction combines
+  named,          // slots of requests that the call looks at, cancels or gives up
   count_
 };
 inline constexpr int kRoles = static_cast<int>(Role::count_);
@@ -124,10 +124,9 @@ inline constexpr PeerKind peer_kind(std::int64_t word) { return static_cast<Peer
 inline constexpr std::int64_t peer_relative(std::int64_t word) { return (word - (word & 3)) / 4; }
 
 // ---- Tokens of the sequence ----
-// A byte below kCopy is the first of a varint with one bit less: the number of a term, in two
-// parts: value v < kCopy is term v; kWide is followed by the number as a varint; kCopy by a distance
-// as a varint and a length of 8 bytes: so many terms are those that came `distance` before. The
-// length grows in place while the loop goes on.
+// A byte below kWide is the number of a term. Behind kWide it follows as a varint. Behind kCopy a
+// distance follows as a varint, and a length of 8 bytes: so many terms are those that came
+// `distance` before. The length grows in place while the loop goes on.
 inline constexpr std::uint8_t kWide = 254, kCopy = 255;
 
 // ---- Codes of times ----

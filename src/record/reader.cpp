@@ -55,7 +55,7 @@ bool take_token(Span& from, Token* token) {
   return true;
 }
 
-constexpr std::uint64_t kMostReach = 1u << 24;   // a reader keeps so many terms at most
+constexpr std::uint64_t kMostReach = 1u << 24;  // a reader keeps so many terms at most
 constexpr std::int64_t kMostMembers = 1 << 26;
 
 }  // namespace
@@ -191,8 +191,7 @@ bool Recording::add_communicator(Span bytes) {
   while (left > 0) {
     std::int64_t first = 0, step = 0, count = 0;
     if (!take_signed(bytes, &first) || !take_signed(bytes, &step) || !take_signed(bytes, &count)) return false;
-    if (count <= 0 || count > left || first < -1 || first > kMostMembers || step < -kMostMembers ||
-        step > kMostMembers)
+    if (count <= 0 || count > left || first < -1 || first > kMostMembers || step < -kMostMembers || step > kMostMembers)
       return false;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t member = first + i * step;

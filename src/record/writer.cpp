@@ -216,7 +216,7 @@ std::uint32_t Writer::term(const std::int64_t* words, std::size_t size) {
   return first_term_ + static_cast<std::uint32_t>(terms_.size()) - 1;
 }
 
-// An irregular program has ever new terms. Then all are forgotten, and come again under new numbers.
+// An irregular program has ever new terms. Then all are forgotten, and come again with new numbers.
 void Writer::forget_terms() {
   put_totals();
   first_term_ += static_cast<std::uint32_t>(terms_.size());
@@ -242,8 +242,8 @@ void Writer::put_totals() {
 
 void Writer::put_term(std::uint32_t term) {
   const std::uint64_t now = count_;
-  const bool expected = expected_at_ != kNowhere && now - expected_at_ < kHistory &&
-                        history_[expected_at_ % kHistory] == term;
+  const bool expected =
+      expected_at_ != kNowhere && now - expected_at_ < kHistory && history_[expected_at_ % kHistory] == term;
   if (expected) {
     ++expected_at_;
     ++matched_;

@@ -273,7 +273,7 @@ void error_write(const char* text, std::size_t bytes);
 std::size_t error_untaken();
 
 // ---- time and waiting ----
-std::uint64_t now_ns();        // CLOCK_MONOTONIC
+std::uint64_t now_ns();  // CLOCK_MONOTONIC
 // A counter of the processor that runs evenly, or nanoseconds where there is none. Reading it takes
 // a third of the time of now_ns().
 inline std::uint64_t counter() {

@@ -28,6 +28,7 @@ BELOW = {
     "reduce": {"base", "sys", "shm"},
     "kv": {"base", "sys", "shm"},
     "pmix": {"base", "sys", "shm", "kv"},
+    "record": {"base", "sys"},
     "observe": {"base", "sys", "shm", "kv"},
     "transport": {"base", "sys", "shm"},
     "sched": {"base", "sys", "shm", "topo", "reduce", "transport"},
@@ -36,10 +37,10 @@ BELOW["overlap"] = BELOW["sched"] | {"sched"}
 BELOW["coll"] = BELOW["sched"] | {"sched"}
 BELOW["select"] = BELOW["coll"] | {"coll"}
 BELOW["engine"] = BELOW["select"] | {"select", "observe", "overlap"}
-BELOW["mpi"] = BELOW["engine"] | {"engine"}
+BELOW["mpi"] = BELOW["engine"] | {"engine", "record"}
 # The folders of src/mpi, from the lowest: each may include those before it. What is in no folder is
 # the highest. The files of vendor/ are a part of host/.
-MPI_FOLDERS = ["host", "job", "state", "data", "overlap", "stats", "requests", "waits", "comm", "calls", ""]
+MPI_FOLDERS = ["host", "job", "state", "data", "overlap", "stats", "requests", "record", "waits", "comm", "calls", ""]
 SYSTEM = re.compile(
     r"#include <(sys/|linux/|net/|netinet/|arpa/|(unistd|fcntl|sched|poll|signal|ifaddrs|netdb|syscall)\.h)"
 )
@@ -315,12 +316,13 @@ ROOMS_BELOW = {"core": set(), "report": {"core"}, "mpi": {"core"}, "native": {"c
 ROOMS_BELOW["cluster"] = {"core", "mpi", "native"}
 ROOMS_BELOW["bench"] = ROOMS_BELOW["cluster"] | {"cluster"}
 ROOMS_BELOW["model"] = ROOMS_BELOW["cluster"] | {"cluster", "rules"}
+ROOMS_BELOW["job"] = ROOMS_BELOW["model"] | {"model", "report"}
 ROOMS_BELOW["packaging"] = {"core", "mpi", "native"}
 ROOMS_BELOW["kit"] = ROOMS_BELOW["model"] | {"model", "bench", "packaging"}
 ROOMS_BELOW["papers"] = ROOMS_BELOW["kit"] | {"kit"}
 ROOMS_BELOW["diagnosis"] = ROOMS_BELOW["bench"] | {"bench"}
 ROOMS_BELOW["demo"] = ROOMS_BELOW["kit"]
-ROOMS_BELOW["commands"] = ROOMS_BELOW["papers"] | {"papers", "diagnosis", "demo", "report"}
+ROOMS_BELOW["commands"] = ROOMS_BELOW["papers"] | {"papers", "diagnosis", "demo", "report", "job"}
 
 
 @check

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recordings with wrong bytes: the reader says so, or reads something, and never more than is there.
+// Recordings with wrong bytes: the reader says so, or reads something, but no byte that is not
+// there.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -83,7 +83,8 @@ def test_a_rank_that_is_started_twice(mpi, run_mpi, build_program, tmp_path, lac
     """One program after the other in the same job: what the first one has left does not count for the second."""
     program = build_program(mpi, "some_ranks.c")
     second = 'case "$rank" in 1) unset LD_PRELOAD ;; esac\n' if lacking else ""
-    # Nobody begins the second before all have ended the first: Open MPI takes such a beginner for a rank of the first.
+    # Nobody begins the second before all have ended the first: Open MPI takes it for a rank of the
+    # first.
     meet = 'touch "$1/$rank"; until [ -e "$1/0" ] && [ -e "$1/1" ]; do sleep 0.05; done'
     script = _lacking(tmp_path, [], run=f'"$2" || exit 1\n{meet}\n{second}exec "$2"')
     ended = [tmp_path / "plain", tmp_path / "preloaded"]

@@ -37,7 +37,12 @@ struct Made {
 };
 
 std::vector<std::int64_t> words(std::int64_t number) {
-  return {static_cast<std::int64_t>(Role::function), 1, number % 7, static_cast<std::int64_t>(Role::waited), 2, number,
+  return {static_cast<std::int64_t>(Role::function),
+          1,
+          number % 7,
+          static_cast<std::int64_t>(Role::waited),
+          2,
+          number,
           -number};
 }
 
@@ -187,8 +192,8 @@ TEST(Record, Definitions) {
   writer.define(Definition::comm, comm, std::size(comm));
   const std::int64_t neighbors[] = {2, 1, 3, 2, 0, 2};
   writer.define(Definition::neighbors, neighbors, std::size(neighbors));
-  const std::int64_t said[] = {static_cast<std::int64_t>(Role::function), 1, 5, static_cast<std::int64_t>(Role::place),
-                               1, 0};
+  const std::int64_t said[] = {static_cast<std::int64_t>(Role::function), 1, 5,
+                               static_cast<std::int64_t>(Role::place),    1, 0};
   writer.call(writer.term(said, std::size(said)), 1, 2);
   writer.finish();
   const std::vector<std::uint8_t> bytes = file.bytes();

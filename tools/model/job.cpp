@@ -4,12 +4,12 @@
 //   job pack FILE RECORDING...        writes one file; says its bytes
 //   job calls RANK RECORDING...       each call of a rank, a JSON object a line
 //   job summary RECORDING...          what each rank and each place in the program took
-//   job timeline MOST RECORDING...    when each rank was in which call, at most so many spans in all:
-//                                     of more, neighbours become one
+//   job timeline MOST RECORDING...    when each rank was in which call, at most so many spans in
+//                                     all: of more, neighbours become one
 //   job replay [OPTION]... -- RECORDING...
 //       --costs FILE and where ranks are, as for predict: without costs the network is ideal
-//       --was FILE   the costs of the machine that was recorded: collectives change as their fastest
-//                    schedules do
+//       --was FILE   the costs of the machine that was recorded: collectives change as their
+//                    fastest schedules do
 //       --eager BYTES --compute FACTOR --balance --by-processor
 #include <algorithm>
 #include <cmath>
@@ -28,10 +28,10 @@ namespace {
 std::string text_of(const record::Text& text) { return text.text == nullptr ? "" : std::string(text.text, text.size); }
 
 constexpr const char* kRoleNames[record::kRoles] = {
-    "function", "place",  "thread",        "comm",   "destination", "source",    "send_tag", "receive_tag",
-    "sends",    "receives", "root",        "sends_each", "receives_each", "made", "waited",  "ended",
-    "flag",     "got",    "made_comm",     "window", "target",      "file",      "in_place", "commutes",
-    "code",     "started", "partitions",   "element", "named"};
+    "function", "place",    "thread",     "comm",       "destination",   "source", "send_tag", "receive_tag",
+    "sends",    "receives", "root",       "sends_each", "receives_each", "made",   "waited",   "ended",
+    "flag",     "got",      "made_comm",  "window",     "target",        "file",   "in_place", "commutes",
+    "code",     "started",  "partitions", "element",    "named"};
 
 void write_calls(const JobFile& job, int rank) {
   if (rank < 0 || rank >= job.ranks()) stop("there is no rank " + std::to_string(rank));

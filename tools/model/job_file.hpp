@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A recorded job: the recordings of its ranks (src/record/format.hpp), each in a file of its own, or
-// all in one file that `stretto-model pack` has made.
+// A recorded job: the recordings of its ranks (src/record/format.hpp), each in a file of its own,
+// or all in one file that `stretto-model job pack` has made.
 //
 // The packed file: "STRETJOB", version, method (0: stored, 1: zstd), bytes before packing (8). Then
 // as one block: the number of ranks (8), the ranks' headers, the lengths of each rank's streams

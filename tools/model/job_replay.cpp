@@ -19,13 +19,13 @@ using record::Recording;
 constexpr double kUnknown = -1;
 constexpr double kNs = 1e-9;
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
-constexpr std::int64_t kWorldId = 0, kSelfId = 1;      // as the recorder numbers them
+constexpr std::int64_t kWorldId = 0, kSelfId = 1;             // as the recorder numbers them
 constexpr std::int64_t kNeighborTag = std::int64_t{1} << 40;  // no program's tag is so high
 
 // What a rank may wait for: its end of a message, or its part of a collective.
 struct Operation {
   double done = kUnknown;
-  double overhead = 0;         // the processor's, behind it
+  double overhead = 0;           // the processor's, behind it
   std::uint32_t waiter = kNone;  // a rank
 };
 
@@ -174,8 +174,7 @@ Replay::Replay(const JobFile& job, const ReplayOptions& options)
   if (options.machine == nullptr) return;
   ports_out_.assign(topo::kMostLevels + 1, {});
   for (int i = 0; i <= topo::kMostLevels; ++i) {
-    if (options.machine->costs.ports[i].there)
-      ports_out_[static_cast<std::size_t>(i)].assign(ranks_.size(), 0);
+    if (options.machine->costs.ports[i].there) ports_out_[static_cast<std::size_t>(i)].assign(ranks_.size(), 0);
   }
   ports_in_ = ports_out_;
 }
@@ -232,7 +231,8 @@ int Replay::world_rank(std::uint32_t r, std::int64_t comm, std::int32_t relative
   const bool inter = (known->flags & record::kInter) != 0;
   const std::int64_t peer = known->rank + relative;
   if (peer < 0 || peer >= (inter ? known->remote_size : known->size)) return -1;
-  const int there = recording.members()[known->first_member + static_cast<std::size_t>(peer + (inter ? known->size : 0))];
+  const int there =
+      recording.members()[known->first_member + static_cast<std::size_t>(peer + (inter ? known->size : 0))];
   return there < static_cast<int>(ranks_.size()) ? there : -1;
 }
 
@@ -380,8 +380,7 @@ void Replay::deliver(Message& message) {
     const auto each_port = [&](std::vector<std::vector<double>>& ports, int rank, const auto& with) {
       for (std::size_t i = 0; i <= static_cast<std::size_t>(level); ++i) {
         if (ports[i].empty()) continue;
-        const int domain =
-            i == 0 ? rank : options_.machine->hierarchies->all.group_over(rank, static_cast<int>(i) - 1);
+        const int domain = i == 0 ? rank : options_.machine->hierarchies->all.group_over(rank, static_cast<int>(i) - 1);
         with(ports[i][static_cast<std::size_t>(domain)], options_.machine->costs.ports[i]);
       }
     };

@@ -7,8 +7,8 @@
 // takes what it took when it was recorded. Short messages are on their way when they are sent, long
 // ones when their receive is posted too.
 //
-// A collective begins when its members come. The last one that comes takes as long from there as the
-// fastest member took in the recording, times a factor for another machine. On an ideal network
+// A collective begins when its members come. The last one that comes takes as long from there as
+// the fastest member took in the recording, times a factor for another machine. On an ideal network
 // nothing but waiting for each other takes time.
 #pragma once
 #include <cstdint>
@@ -33,9 +33,9 @@ struct ReplayOptions {
   std::uint64_t eager_bytes = 64 << 10;      // longer messages wait for their receive
   // By what the time of a collective among these ranks of the job is multiplied. Empty: by 1.
   std::function<double(const Action& action, const std::vector<int>& members)> collectives;
-  double compute = 1;                        // a factor of all computation
-  bool balance = false;                      // each rank computes for the mean of all
-  bool by_processor = false;                 // computation without the time without a processor
+  double compute = 1;         // a factor of all computation
+  bool balance = false;       // each rank computes for the mean of all
+  bool by_processor = false;  // computation without the time without a processor
 };
 
 struct RankSummary {

@@ -337,8 +337,7 @@ topo::Placement part_of(const topo::Placement& all, const std::vector<int>& memb
   part.start(static_cast<int>(members.size()));
   for (int level = 0; level < all.levels; ++level) {
     if (!part.add_level(all.names[level].text)) stop("no memory");
-    for (std::size_t i = 0; i < members.size(); ++i)
-      part.at(level, static_cast<int>(i)) = all.at(level, members[i]);
+    for (std::size_t i = 0; i < members.size(); ++i) part.at(level, static_cast<int>(i)) = all.at(level, members[i]);
   }
   return part;
 }

@@ -48,5 +48,7 @@ def _places(found: analysis.Analysis) -> Table:
     table.add_column("all ranks", justify="right")
     table.add_column("where", overflow="fold")
     for place in found.places()[:MOST_PLACES]:
-        table.add_row(place["call"], str(place["calls"]), format_seconds(place["in_calls"]), place["place"] or "unknown")
+        table.add_row(
+            place["call"], str(place["calls"]), format_seconds(place["in_calls"]), place["place"] or "unknown"
+        )
     return table

@@ -19,7 +19,7 @@ from stretto.core import arguments, attended, source_lines
 from stretto.core.console import complain, fail, flush_stdout, note
 from stretto.core.output_files import check_outputs
 from stretto.job import recordings
-from stretto.mpi import choosing, environments, keepers, launching, linkage
+from stretto.mpi import Mpi, choosing, environments, keepers, launching, linkage
 from stretto.native import probe
 from stretto.native.build import library_for
 from stretto.report import figures, page
@@ -78,7 +78,9 @@ Metrics = Annotated[
 ]
 Record = Annotated[
     Optional[Path],
-    typer.Option("--record", metavar="FILE", help="Record the job: for [b]stretto report[/] and [b]stretto model job[/]."),
+    typer.Option(
+        "--record", metavar="FILE", help="Record the job: for [b]stretto report[/] and [b]stretto model job[/]."
+    ),
 ]
 Check = Annotated[
     Optional[int],
@@ -165,13 +167,10 @@ lines of source, if the program has debug information.
         say_ignored({"--check": check is not None, "--set": settings, "--metrics": metrics})
         wanted = {**LEFT_TO_MPI, "STRETTO_STATS": wanted["STRETTO_STATS"]} if timed else {"STRETTO": "off"}
     wanted |= recordings.settings(record)
-    env = {}
-    if timed or record or not off:
-        env = environments.rank_environment(library_for(chosen.abi), wanted, linkage.sanitizer_runtimes(path))
+    env = {} if off and not timed and not record else of_ranks(chosen, wanted, path)
     line = chosen.command(np, [str(path), *program[1:]], env, extra)
     if dry_run:
-        typer.echo(shlex.join(line))
-        return
+        return typer.echo(shlex.join(line))
     own = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"} | chosen.environment()
     if metrics and not off:
         looker()
@@ -180,6 +179,11 @@ lines of source, if the program has debug information.
     if not attends and not timed and not record:
         os.execve(line[0], line, own)
     attend(line, own, to_file, report, stats, timed, spread, bool(stats_json), record)
+
+
+def of_ranks(chosen: Mpi, wanted: dict[str, str], program: Path) -> dict[str, str]:
+    """What is set for ranks, and for nobody else."""
+    return environments.rank_environment(library_for(chosen.abi), wanted, linkage.sanitizer_runtimes(program))
 
 
 def statistics_of(to_file: Path | None, stats: bool) -> dict[str, str]:

@@ -29,8 +29,8 @@ class Numbers {
     if (number != kNone) put({handle, number});
     return number;
   }
-  // Takes one number of a handle away from it. The number is not given again before release(). kNone:
-  // it has none.
+  // Takes one number of a handle away from it. The number is not given again before release().
+  // kNone: it has none.
   std::uint32_t take(std::uintptr_t handle) {
     if (places_.empty()) return kNone;
     std::size_t at = home(handle);
@@ -96,9 +96,9 @@ class Numbers {
     return static_cast<std::uint32_t>(first_free_ * 64) + bit;
   }
 
-  Array<Place> places_;          // open addressing; the size is a power of two
-  Array<std::uint64_t> free_;    // bits of numbers
-  std::size_t first_free_ = 0;   // no word before it has one
+  Array<Place> places_;         // open addressing; the size is a power of two
+  Array<std::uint64_t> free_;   // bits of numbers
+  std::size_t first_free_ = 0;  // no word before it has one
   std::size_t count_ = 0;
 };
 

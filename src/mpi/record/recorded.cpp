@@ -11,8 +11,8 @@
 namespace stretto::mpi {
 namespace {
 
-using record::PeerKind;
 using record::peer_word;
+using record::PeerKind;
 
 // So long a gap is worth a look at the thread's processor time, which is a system call.
 constexpr std::uint64_t kLongNs = 100'000;
@@ -66,7 +66,7 @@ std::uintptr_t handle_at(const void* array, int i = 0) {
 
 }  // namespace
 
-Recorded::Recorded(Entry entry, const void* caller) : entry_(entry), caller_(caller) {
+Recorded::Recorded(Entry entry, const void* caller) : entry_(entry) {
   if (g_recorder == nullptr || t_thread.depth != 0 || t_recorded.inside || is_inside_host(caller)) return;
   began_ = entered_ = sys::counter();
   if (t_recorded.processor_ns != 0) {
@@ -373,7 +373,8 @@ void Recorded::requests_end() {
     }
     for (int i = 0; i < some; ++i) say(some_[i], statuses == nullptr ? nullptr : &statuses[i]);
   } else {
-    for (int i = 0; i < count_; ++i) say(i, status_ != nullptr ? status_ : statuses == nullptr ? nullptr : &statuses[i]);
+    for (int i = 0; i < count_; ++i)
+      say(i, status_ != nullptr ? status_ : statuses == nullptr ? nullptr : &statuses[i]);
   }
   for (int i = 0; i < count_; ++i) {
     if (slot_at(i) < 0) continue;

@@ -102,13 +102,12 @@ class Recorded {
   bool wild_ = false;  // it receives from any source or with any tag, or one of its requests does
   Entry entry_;
   std::uint32_t comm_ = 0;
-  const void* caller_;
   std::size_t size_ = 0, capacity_ = kFew;
   std::int64_t* words_ = few_;
   std::int64_t few_[kFew];
   std::uint64_t entered_ = 0, began_ = 0;  // the counter
   std::uint64_t processor_ns_ = 0;         // of the gap, where it is known
-  void* requests_ = nullptr;  // of a wait or a test
+  void* requests_ = nullptr;               // of a wait or a test
   int count_ = 0;
   std::size_t first_slot_ = 0;  // where their slots are in the words
   void* made_request_ = nullptr;
@@ -125,8 +124,8 @@ class Recorded {
   void* own_ = nullptr;  // statuses of ours
 };
 
-// This thread's first call begins here, at the end of MPI_Init; and its last ends here, at the begin
-// of MPI_Finalize.
+// This thread's first gap begins here, at the end of MPI_Init. Its last one ends here, where
+// MPI_Finalize begins.
 void recorded_first();
 void recorded_last();
 

@@ -3,15 +3,12 @@
 
 #include <cstdio>
 #include <cstring>
-#include <new>
 
 #include "base/log.hpp"
 #include "base/output_path.hpp"
 #include "mpi/host/call_sites.hpp"
 #include "mpi/host/entry.hpp"
-#include "mpi/job/finalize.hpp"
 #include "mpi/job/world.hpp"
-#include "mpi/record/recorded.hpp"
 #include "mpi/state/neighborhood.hpp"
 #include "sys/hash.hpp"
 #include "sys/sys.hpp"
@@ -75,8 +72,8 @@ bool Recorder::begin() {
   sys::command_line(program, sizeof program);
   sys::processors_text(processors, sizeof processors);
   (void)sys::folders_make(path);
-  record::About about{g_world.rank, g_world.size, options().record_bound() / 100.0, host_text, version, program,
-                      processors};
+  record::About about{g_world.rank, g_world.size, options().record_bound() / 100.0, host_text, version,
+                      program,      processors};
   if (const int error = writer.open(path, about)) {
     log_line(LogLevel::warn, "STRETTO_RECORD: %s cannot be written: %s", path, std::strerror(error));
     return false;
@@ -184,38 +181,5 @@ std::uint32_t Recorder::place(std::uintptr_t caller) {
 }
 
 void Recorder::end() { writer.finish(); }
-
-// ---- The process ----
-
-void record_prepare() { g_recorded = options().record_path[0] != 0; }
-
-void record_begin() {
-  if (!g_recorded) return;
-  auto* const made = new (std::nothrow) Recorder;
-  if (made != nullptr && made->begin()) {
-    g_recorder = made;
-    recorded_first();
-    ensure_finalize_hook();
-    return;
-  }
-  delete made;
-  g_recorded = false;
-}
-
-void record_end() {
-  Recorder* const ended = g_recorder;
-  if (ended == nullptr) return;
-  recorded_last();
-  g_recorder = nullptr;
-  g_recorded = false;
-  if (const int error = ended->writer.failure())
-    log_line(LogLevel::warn, "the recording ends early: %s", std::strerror(error));
-  ended->end();
-}
-
-void record_leave_to_parent() {
-  g_recorder = nullptr;
-  g_recorded = false;
-}
 
 }  // namespace stretto::mpi

@@ -37,8 +37,6 @@ class Recorder {
   // Opens the file. False, after a warning: there is no recording.
   bool begin();
   void end();
-  // This process is a forked child.
-  void leave_to_parent();
 
   record::Writer writer;
   Numbers comms, requests, messages, windows, files;  // handles
@@ -69,12 +67,4 @@ class Recorder {
 
 // Null: nothing is recorded.
 extern constinit Recorder* g_recorder;
-// Options are read. Later record_begin() decides.
-void record_prepare();
-// At the end of MPI_Init.
-void record_begin();
-// In MPI_Finalize.
-void record_end();
-void record_leave_to_parent();
-
 }  // namespace stretto::mpi

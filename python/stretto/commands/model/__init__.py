@@ -5,7 +5,20 @@ from __future__ import annotations
 
 import typer
 
-from stretto.commands.model import bench, best_k, chains, compare, diagram, export, job, measure, node, predict, rules, scale
+from stretto.commands.model import (
+    bench,
+    best_k,
+    chains,
+    compare,
+    diagram,
+    export,
+    job,
+    measure,
+    node,
+    predict,
+    rules,
+    scale,
+)
 
 app = typer.Typer(
     help="Predict, draw and export collectives by a model of the machine.",

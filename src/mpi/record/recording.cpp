@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/record/recording.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "base/log.hpp"
+#include "mpi/host/entry.hpp"
+#include "mpi/job/finalize.hpp"
+#include "mpi/job/world.hpp"
+#include "mpi/record/recorded.hpp"
+#include "mpi/record/recorder.hpp"
+
+namespace stretto::mpi {
+
+void record_prepare() { g_recorded = options().record_path[0] != 0; }
+
+void record_begin() {
+  if (!g_recorded) return;
+  auto* const made = new (std::nothrow) Recorder;
+  if (made != nullptr && made->begin()) {
+    g_recorder = made;
+    recorded_first();
+    ensure_finalize_hook();
+    return;
+  }
+  delete made;
+  g_recorded = false;
+}
+
+void record_end() {
+  Recorder* const ended = g_recorder;
+  if (ended == nullptr) return;
+  recorded_last();
+  g_recorder = nullptr;
+  g_recorded = false;
+  if (const int error = ended->writer.failure())
+    log_line(LogLevel::warn, "the recording ends early: %s", std::strerror(error));
+  ended->end();
+}
+
+void record_leave_to_parent() {
+  g_recorder = nullptr;
+  g_recorded = false;
+}
+
+}  // namespace stretto::mpi
