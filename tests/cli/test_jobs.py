@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Recorded jobs: what a replay makes of calls, efficiencies, and the commands from end to end."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import recorded
+from recorded import Rank, peer
+from stretto.job import analysis, efficiencies, recordings, what_if
+from stretto.model.profile import logp
+from stretto.mpi import find_all
+from stretto.native import build
+
+NEAR = 0.02  # times of a recording lie on a scale
+
+
+def job(tmp_path: Path, ranks: int) -> list[Rank]:
+    return [Rank(rank, ranks) for rank in range(ranks)]
+
+
+def ends(files: list[Path], *words: str, profile=None) -> list[float]:
+    """When each rank ends, in microseconds."""
+    answer = recordings.replay(files, words, profile)
+    assert "failure" not in answer, answer
+    return [rank["end"] * 1e6 for rank in answer["ranks"]]
+
+
+def test_a_receive_waits_for_its_send(tmp_path: Path) -> None:
+    a, b = job(tmp_path, 2)
+    a.call("MPI_Send", 1000, comm=0, destination=peer(1), send_tag=3, sends=8)
+    b.call("MPI_Recv", 10, 900, comm=0, source=peer(-1), receive_tag=3, receives=64)
+    b.call("MPI_Barrier", 500, comm=0)
+    a.call("MPI_Barrier", 1, 499, comm=0)
+    assert ends(recorded.write(tmp_path, [a, b])) == pytest.approx([1500, 1500], rel=NEAR)
+
+
+def test_a_long_message_waits_for_its_receive(tmp_path: Path) -> None:
+    a, b = job(tmp_path, 2)
+    a.call("MPI_Send", 10, 900, comm=0, destination=peer(1), send_tag=3, sends=1 << 20)
+    b.call("MPI_Recv", 1000, comm=0, source=peer(-1), receive_tag=3, receives=1 << 20)
+    files = recorded.write(tmp_path, [a, b])
+    assert ends(files) == pytest.approx([1000, 1000], rel=NEAR)
+    assert ends(files, "--eager", str(1 << 20)) == pytest.approx([10, 1000], rel=NEAR)
+
+
+def test_a_message_costs_what_the_machine_says(tmp_path: Path) -> None:
+    a, b = job(tmp_path, 2)
+    for i in range(3):
+        a.call("MPI_Send", 100, comm=0, destination=peer(1), send_tag=3, sends=1001)
+        b.call("MPI_Recv", 1 if i else 10, 90, comm=0, source=peer(-1), receive_tag=3, receives=1001)
+    files = recorded.write(tmp_path, [a, b])
+    machine = logp("os=2000,or=3000,L=50000,g=0,G=10")  # nanoseconds
+    # Each send 102 us; the last one arrives 50 + 10 us later and is received in 3.
+    assert ends(files, profile=machine) == pytest.approx([306, 306 + 60 + 3], rel=NEAR)
+    slow = what_if.changed(machine, what_if.changes("latency=x2,bandwidth=x0.5"))
+    assert ends(files, profile=slow) == pytest.approx([306, 306 + 100 + 20 + 3], rel=NEAR)
+
+
+def test_requests_wildcards_and_orders(tmp_path: Path) -> None:
+    """Rank 0 gets from anybody what it got; of three requests it waits for one that ended, then for the others."""
+    a, b, c = job(tmp_path, 3)
+    for each, when in ((b, 300), (c, 100)):
+        each.call("MPI_Send", when, comm=0, destination=peer(-each.rank), send_tag=each.rank, sends=8)
+    a.call("MPI_Irecv", 1, comm=0, source=recorded.ANY, receive_tag=-1, receives=8, made=0)
+    a.call("MPI_Irecv", 1, comm=0, source=recorded.ANY, receive_tag=1, receives=8, made=1)
+    a.call("MPI_Waitany", 1, 90, waited=[0, 1], ended=0, got=[0, peer(2), 2])
+    a.call("MPI_Comm_split", 50, comm=0, made_comm=2)
+    a.call("MPI_Test", 1, 1, waited=[-1, 1], flag=0)
+    a.call("MPI_Waitall", 1, 90, waited=[-1, 1], got=[1, peer(1), 1])
+    for each in (b, c):
+        each.call("MPI_Comm_split", 1, comm=0, made_comm=2)
+    first, _, last = ends(recorded.write(tmp_path, [a, b, c]))
+    assert first == pytest.approx(303, rel=NEAR) and last == pytest.approx(301, rel=NEAR)
+
+
+def test_who_only_sends_goes_on(tmp_path: Path) -> None:
+    """The root of a Bcast does not wait for the others, and a leaf of a Reduce does not wait for the root."""
+    a, b = job(tmp_path, 2)
+    a.call("MPI_Bcast", 10, comm=0, sends=8, root=0)
+    b.call("MPI_Bcast", 500, comm=0, sends=8, root=0)
+    a.call("MPI_Reduce", 10, comm=0, sends=8, root=1)
+    b.call("MPI_Reduce", 500, comm=0, sends=8, root=1)
+    files = recorded.write(tmp_path, [a, b])
+    assert ends(files) == pytest.approx([20, 1000], rel=NEAR)
+    assert ends(files, "--compute", "2") == pytest.approx([40, 2000], rel=NEAR)
+    assert ends(files, "--balance")[0] == pytest.approx(510, rel=NEAR)
+
+
+def test_persistent_requests_and_neighbours(tmp_path: Path) -> None:
+    ranks = job(tmp_path, 3)
+    for each in ranks:
+        left, right = (each.rank + 2) % 3 - each.rank, (each.rank + 1) % 3 - each.rank
+        each.call("MPI_Send_init", 1, comm=0, destination=peer(right), send_tag=1, sends=8, made=0)
+        each.call("MPI_Recv_init", 1, comm=0, source=peer(left), receive_tag=1, receives=8, made=1)
+        for turn in range(4):
+            each.call("MPI_Startall", 100 if (each.rank + turn) % 3 == 0 else 1, started=[0, 1])
+            each.call("MPI_Waitall", 1, waited=[0, 1])
+    answer = ends(recorded.write(tmp_path, ranks))
+    # Each turn one rank is late, and its right neighbour waits for it.
+    assert max(answer) == pytest.approx(210, rel=0.1) and min(answer) > 100
+
+
+def test_what_cannot_be_replayed_is_said(tmp_path: Path) -> None:
+    a, b = job(tmp_path, 2)
+    a.call("MPI_Recv", 1, comm=0, source=peer(1), receive_tag=3, receives=8)
+    b.call("MPI_Barrier", 1, comm=0)
+    files = recorded.write(tmp_path, [a, b], finished=False)
+    assert recordings.replay(files)["failure"].endswith("1 in MPI_Barrier 1 in MPI_Recv")
+    found = analysis.analyse(files)
+    assert not found.whole and found.efficiencies.parallel > 0
+
+
+def test_files(tmp_path: Path, inside) -> None:
+    ranks = job(tmp_path, 3)
+    for each in ranks:
+        each.call("MPI_Barrier", 10 * (each.rank + 1), comm=0)
+    files = recorded.write(tmp_path, ranks)
+    packed = tmp_path / "all.stretto"
+    recordings.ask("pack", [packed, *files])
+    assert recordings.summary([packed]) == recordings.summary(files)
+    assert recordings.replay([packed]) == recordings.replay(files)
+    assert recordings.files_of(tmp_path / "job") == recordings.files_of(files[1]) == files
+    assert recordings.is_recording(packed) and recordings.is_recording(files[0])
+    files[1].unlink()
+    assert "rank 1 of 3 is missing" in inside("model", "job", tmp_path / "job").stderr
+    assert "no recording" in inside("model", "job", tmp_path / "other").stderr
+    packed.write_bytes(packed.read_bytes()[:-5])
+    assert "is damaged" in inside("report", packed).stderr
+    assert "a factor above 0" in inside("model", "job", tmp_path / "job", "--compute", "-1").stderr
+
+
+def test_efficiencies_multiply() -> None:
+    found = efficiencies.of(10, 8, [2, 4, 6])
+    assert found.load_balance == pytest.approx(4 / 6) and found.serialisation == pytest.approx(6 / 8)
+    assert found.transfer == pytest.approx(8 / 10) and found.parallel == pytest.approx(4 / 10)
+    assert sum(found.costs().values()) == pytest.approx(10 - 4)
+
+
+PROGRAM = """
+#include <mpi.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 20; i++) {
+    usleep(rank == 0 ? 10000 : 30000);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+  return 0;
+}
+"""
+
+
+def test_from_end_to_end(tmp_path: Path, stretto) -> None:
+    """Computation by sleeping: rank 0 has a third of rank 1's."""
+    mpi = next(m for m in find_all() if m.origin == "wheel" and m.kind == "mpich")
+    source = tmp_path / "unbalanced.c"
+    source.write_text(PROGRAM)
+    program = build.compile_program(mpi, [source], "cli-unbalanced")
+    recording = tmp_path / "app.stretto"
+    ran = stretto("run", "-n", "2", "--mpi", "mpich@wheel", "--record", recording, "--", program)
+    assert ran.returncode == 0 and "recorded:" in ran.stderr, ran.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".app")] == []
+    said = stretto("report", recording, "-o", tmp_path / "out.html").stdout
+    assert "load balance costs most" in said and "MPI_Barrier" in said
+    page = (tmp_path / "out.html").read_text()
+    timeline = json.loads(re.search(r"const job = (\{.*\});", page)[1])
+    assert len(timeline["ranks"]) == 2 and "MPI_Barrier" in timeline["functions"]
+    done = stretto("model", "job", recording, "--balance", "--compute", "x2", "--json", "-")
+    found = json.loads(done.stdout)
+    assert found["schema"] == "stretto.model.job/1" and found["ranks"] == 2
+    assert 0.55 < found["efficiencies"]["load_balance"] < 0.8
+    by_name = {row["name"]: row["predicted_s"] / found["measured_s"] for row in found["what_if"]}
+    assert by_name["as recorded"] == pytest.approx(1, abs=0.001)
+    assert by_name["compute x2"] == pytest.approx(2, abs=0.1) and by_name["in balance"] < 0.85
