@@ -6,6 +6,7 @@
 //   job summary RECORDING...          what each rank and each place in the program took
 //   job timeline MOST RECORDING...    when each rank was in which call, at most so many spans in
 //                                     all: of more, neighbours become one
+//   job export FORMAT FILE RECORDING...   chrome, goal or ti (job_export.hpp)
 //   job replay [OPTION]... -- RECORDING...
 //       --costs FILE and where ranks are, as for predict: without costs the network is ideal
 //       --was FILE   the costs of the machine that was recorded: collectives change as their
@@ -19,6 +20,7 @@
 #include <tuple>
 
 #include "job_actions.hpp"
+#include "job_export.hpp"
 #include "job_replay.hpp"
 #include "report.hpp"
 
@@ -239,7 +241,7 @@ class CollectiveFactors {
 
   double operator()(const Action& action, const std::vector<int>& members) {
     select::Shape shape;
-    shape.collective = scheduled(action.collective);
+    shape.collective = scheduled_form(action.collective);
     shape.ranks = static_cast<int>(members.size());
     shape.bytes = action.bytes;
     shape.root = action.root >= 0 && action.root < shape.ranks ? static_cast<int>(action.root) : 0;
@@ -255,19 +257,6 @@ class CollectiveFactors {
 
  private:
   using Key = std::tuple<std::vector<int>, Collective, std::uint64_t, int>;
-
-  // One that has schedules, and moves as much.
-  static Collective scheduled(Collective collective) {
-    switch (collective) {
-      case Collective::gatherv: return Collective::gather;
-      case Collective::scatterv: return Collective::scatter;
-      case Collective::allgatherv: return Collective::allgather;
-      case Collective::alltoallv:
-      case Collective::alltoallw: return Collective::alltoall;
-      case Collective::count_: return Collective::barrier;
-      default: return collective;
-    }
-  }
 
   double fastest(const Request& request, const select::Shape& shape, const std::vector<int>& members) const {
     topo::Hierarchies place;
@@ -323,6 +312,25 @@ void replay_job(const std::vector<std::string>& words) {
   write_replayed(replay(job, options));
 }
 
+void export_job(const std::vector<std::string>& words, const std::vector<std::string>& files) {
+  const auto exported = words[0] == "chrome" ? export_chrome
+                        : words[0] == "goal" ? export_goal
+                        : words[0] == "ti"   ? export_ti
+                                             : nullptr;
+  if (exported == nullptr) stop("job export: chrome, goal or ti expected, not " + words[0]);
+  const JobFile job(files);
+  std::FILE* const file = std::fopen(words[1].c_str(), "w");
+  if (file == nullptr) stop(words[1] + " cannot be written");
+  const std::uint64_t unknown = exported(job, file);
+  const bool good = std::ferror(file) == 0;
+  if (std::fclose(file) != 0 || !good) stop(words[1] + " cannot be written");
+  Json json;
+  json.open('{');
+  json.key("unknown").integer(static_cast<std::int64_t>(unknown));
+  json.close('}');
+  json.end();
+}
+
 }  // namespace
 
 void job(int argc, char** argv) {
@@ -345,10 +353,12 @@ void job(int argc, char** argv) {
     write_summary(JobFile(behind(0)));
   } else if (command == "timeline") {
     write_timeline(JobFile(behind(1)), static_cast<std::size_t>(number_of("MOST", words[0].c_str())));
+  } else if (command == "export") {
+    export_job(words, behind(2));
   } else if (command == "replay") {
     replay_job(words);
   } else {
-    stop("usage: stretto-model job pack|calls|summary|timeline|replay ...");
+    stop("usage: stretto-model job pack|calls|summary|timeline|export|replay ...");
   }
 }
 

@@ -106,6 +106,23 @@ Act act_of(const Recording& recording, std::uint32_t term, const Action& action)
 
 }  // namespace
 
+Collective scheduled_form(Collective collective) {
+  switch (collective) {
+    case Collective::gatherv: return Collective::gather;
+    case Collective::scatterv: return Collective::scatter;
+    case Collective::allgatherv:
+    case Collective::neighbor_allgather:
+    case Collective::neighbor_allgatherv: return Collective::allgather;
+    case Collective::alltoallv:
+    case Collective::alltoallw:
+    case Collective::neighbor_alltoall:
+    case Collective::neighbor_alltoallv:
+    case Collective::neighbor_alltoallw: return Collective::alltoall;
+    case Collective::count_: return Collective::barrier;
+    default: return collective;
+  }
+}
+
 std::vector<Action> actions_of(const Recording& recording) {
   std::vector<Action> actions(recording.terms());
   for (std::uint32_t term = 0; term < recording.terms(); ++term) {

@@ -57,6 +57,9 @@ struct Action {
   std::string function;  // without MPI_ and _c
 };
 
+// A collective that has schedules, and moves about as much.
+Collective scheduled_form(Collective collective);
+
 // All terms of a rank.
 std::vector<Action> actions_of(const record::Recording& recording);
 

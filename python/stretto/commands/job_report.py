@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from rich.table import Table
 
-from stretto.core.console import complain, out
+from stretto.core.console import complain, fail, note, out
 from stretto.core.output_files import check_outputs
 from stretto.job import analysis, page, recordings
 from stretto.report.drawings import format_seconds
 
 MOST_PLACES = 8
+FORMATS = {
+    "chrome": "for Perfetto and chrome://tracing",
+    "goal": "for LogGOPSim and its kin",
+    "ti": "for SimGrid: a nanosecond is a flop",
+}
 
 
 def write(path: Path, output: Path | None) -> None:
@@ -28,6 +34,24 @@ def write(path: Path, output: Path | None) -> None:
     out.print(_efficiencies(found))
     out.print(_places(found))
     out.print(f"report: {to}", style="dim", markup=False)
+
+
+def export(path: Path, formats: list[str]) -> None:
+    """Writes the job for other tools."""
+    wanted = [_format(text) for text in formats]
+    files = recordings.files_of(path)
+    for name, to in wanted:
+        unknown = json.loads(recordings.ask("export", [name, to, *files], f"writing {to}"))["unknown"]
+        lost = f"; {unknown} calls are computation there: the format has no word for them" if unknown else ""
+        note(f"written: {to}, {FORMATS[name]}{lost}")
+
+
+def _format(text: str) -> tuple[str, Path]:
+    name, _, to = text.partition("=")
+    if name not in FORMATS or not to:
+        fail(f"--export: '{text}': one of {', '.join(FORMATS)} and a file expected, as chrome=trace.json")
+    check_outputs(Path(to))
+    return name, Path(to)
 
 
 def _efficiencies(found: analysis.Analysis) -> Table:

@@ -29,6 +29,31 @@ def _checked(files: list[Path]) -> list[Path]:
     return arguments.all_readable(files)
 
 
+Compare = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--compare",
+        metavar="OFF",
+        help="Statistics of the same job without Stretto: of `stretto run --off --json OFF`.",
+        callback=arguments.readable,
+    ),
+]
+Output = Annotated[
+    Optional[Path],
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="The report. Default: STATS, ending in .html; of several, runs.html."
+    ),
+]
+Export = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--export",
+        metavar="FORMAT=FILE",
+        help="Write a recorded job for other tools instead: [b]chrome[/], [b]goal[/] or [b]ti[/]. May be repeated.",
+    ),
+]
+
+
 def command(
     stats: Annotated[
         list[Path],
@@ -40,21 +65,9 @@ Several: runs of a program over time. Or a job that `stretto run --record` has r
             show_default=False,
         ),
     ],
-    compare: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--compare",
-            metavar="OFF",
-            help="Statistics of the same job without Stretto: of `stretto run --off --json OFF`.",
-            callback=arguments.readable,
-        ),
-    ] = None,
-    output: Annotated[
-        Optional[Path],
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="The report. Default: STATS, ending in .html; of several, runs.html."
-        ),
-    ] = None,
+    compare: Compare = None,
+    output: Output = None,
+    export: Export = None,
     overlap: Annotated[
         bool,
         typer.Option(
@@ -82,7 +95,9 @@ a program and writes one.
         over_time(stats, compare, output or Path("runs.html"))
         return
     if not stats[0].exists() or recordings.is_recording(stats[0]):
-        return job_report.write(stats[0], output)
+        return job_report.export(stats[0], export) if export else job_report.write(stats[0], output)
+    if export:
+        fail("--export is for a recorded job: `stretto run --record FILE` makes one")
     path = output or stats[0].with_suffix(".html")
     check_outputs(path)
     on, off = figures.read(stats[0]), figures.read(compare) if compare else None

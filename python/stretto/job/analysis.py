@@ -37,12 +37,15 @@ class Analysis:
     def places(self) -> list[dict[str, Any]]:
         """Calls of the program, those that take most first, with lines of source."""
         resolver = source_lines.Resolver()
-        found = [
-            {**place, "place": resolver.text(place["place"]) if source_lines.tool() else place["place"]}
-            for place in self.summary["places"]
-            if place["in_calls"] > 0
-        ]
-        return sorted(found, key=lambda place: place["in_calls"], reverse=True)
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for place in self.summary["places"]:
+            where = resolver.text(place["place"]) if source_lines.tool() else place["place"]
+            line = found.setdefault((place["call"], where), {"call": place["call"], "place": where, "longest": 0.0})
+            for key in ("calls", "before", "in_calls"):
+                line[key] = line.get(key, 0) + place[key]
+            line["longest"] = max(line["longest"], place["longest"])
+        taking = (line for line in found.values() if line["in_calls"] > 0)
+        return sorted(taking, key=lambda line: line["in_calls"], reverse=True)
 
 
 def analyse(files: Sequence[Path]) -> Analysis:

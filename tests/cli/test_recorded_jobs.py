@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -133,6 +135,68 @@ def test_files(tmp_path: Path, inside) -> None:
     assert "a factor above 0" in inside("model", "job", tmp_path / "job", "--compute", "-1").stderr
 
 
+def small_job(tmp_path: Path) -> list[Path]:
+    """Messages, a persistent request, a receive from anybody, a collective; each rank takes 1 ms."""
+    ranks = job(tmp_path, 3)
+    for each in ranks:
+        left, right = (each.rank + 2) % 3 - each.rank, (each.rank + 1) % 3 - each.rank
+        each.call("MPI_Irecv", 100, comm=0, source=recorded.ANY, receive_tag=5, receives=800, made=0)
+        each.call("MPI_Send_init", 100, comm=0, destination=peer(right), send_tag=5, sends=800, made=1)
+        each.call("MPI_Start", 100, started=1)
+        each.call("MPI_Waitall", 200, waited=[0, 1], got=[0, peer(left), 5])
+        each.call("MPI_Scan", 300, comm=0, sends=64)
+        each.call("MPI_Allreduce", 200, comm=0, sends=8)
+    return recorded.write(tmp_path, ranks)
+
+
+def test_goal_is_whole(tmp_path: Path, inside) -> None:
+    """Every line is one of the format's, every send has its receive, and no label is missing."""
+    small_job(tmp_path)
+    inside("report", tmp_path / "job", "--export", f"goal={tmp_path / 'x.goal'}")
+    text = (tmp_path / "x.goal").read_text()
+    assert text.startswith("num_ranks 3\n") and text.count("\nrank ") == text.count("\n}") == 3
+    messages: dict[str, list] = {"send": [], "recv": []}
+    for rank, body in re.findall(r"\nrank (\d+) \{\n(.*?)\n\}", text, re.DOTALL):
+        labels = set()
+        for line in body.split("\n"):
+            calc = re.fullmatch(r"l(\d+): calc \d+", line)
+            message = re.fullmatch(r"l(\d+): (send|recv) (\d+)b (?:to|from) (\d) tag (\d+)", line)
+            needs = re.fullmatch(r"l(\d+) requires l(\d+)", line)
+            assert calc or message or needs, line
+            if needs:
+                assert {needs[1], needs[2]} <= labels, line
+            if message:
+                way = (rank, message[4]) if message[2] == "send" else (message[4], rank)
+                messages[message[2]].append((*way, message[3], message[5]))
+            if not needs:
+                labels.add((calc or message)[1])
+    assert sorted(messages["send"]) == sorted(messages["recv"]) and len(messages["send"]) > 6
+
+
+@pytest.mark.skipif(shutil.which("smpirun") is None, reason="needs SimGrid")
+def test_simgrid_replays_the_job(tmp_path: Path, inside) -> None:
+    small_job(tmp_path)
+    inside("report", tmp_path / "job", "--export", f"ti={tmp_path / 'x.ti'}")
+    (tmp_path / "index").write_text(f"{tmp_path / 'x.ti'}\n")
+    (tmp_path / "hosts").write_text("h0\nh1\nh2\n")
+    (tmp_path / "platform.xml").write_text(PLATFORM)
+    line = ["smpirun", "-np", "3", "-platform", "platform.xml", "-hostfile", "hosts", "-replay", "index"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    simulated = float(re.search(r"Simulation time ([\d.]+)", done.stdout + done.stderr)[1])
+    assert simulated == pytest.approx(recordings.replay([tmp_path / f"job.{r}" for r in range(3)])["seconds"], rel=0.05)
+
+
+def test_perfetto_gets_each_call(tmp_path: Path, inside) -> None:
+    small_job(tmp_path)
+    said = inside("report", tmp_path / "job", "--export", f"chrome={tmp_path / 'x.json'}").stderr
+    assert "written:" in said
+    events = json.loads((tmp_path / "x.json").read_text())["traceEvents"]
+    calls = [event for event in events if event["ph"] == "X"]
+    assert len(calls) == 18 and {event["tid"] for event in calls} == {0, 1, 2}
+    assert calls[0]["ts"] == pytest.approx(100, rel=NEAR) and calls[0]["name"] == "MPI_Irecv"
+    assert "one of chrome, goal, ti" in inside("report", tmp_path / "job", "--export", "x=y").stderr
+
+
 def test_efficiencies_multiply() -> None:
     found = efficiencies.of(10, 8, [2, 4, 6])
     assert found.load_balance == pytest.approx(4 / 6) and found.serialisation == pytest.approx(6 / 8)
@@ -140,6 +204,12 @@ def test_efficiencies_multiply() -> None:
     assert sum(found.costs().values()) == pytest.approx(10 - 4)
 
 
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="h" suffix="" radical="0-2" speed="1Gf" bw="100GBps" lat="10ns"/>
+</platform>
+"""
 PROGRAM = """
 #include <mpi.h>
 #include <unistd.h>

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job_walk.hpp"
+
+#include <algorithm>
+
+namespace stretto::modelling {
+namespace {
+
+using record::Calls;
+using record::Communicator;
+using record::Recording;
+
+struct WalkedSlot {
+  std::vector<std::size_t> messages;  // that a wait for it waits for
+  const Action* persistent = nullptr;
+  std::size_t wild = 0;  // number of the receive with wildcards that it stands for, plus 1
+};
+
+class Walk {
+ public:
+  Walk(const JobFile& job, int rank, Visitor& visitor)
+      : recording_(job.of(rank)), actions_(actions_of(recording_)), visitor_(visitor), ranks_(job.ranks()) {}
+
+  std::uint64_t run() {
+    find_taken();
+    Calls calls(recording_);
+    for (Calls::Call call; calls.next(&call);) {
+      computed_ += call.gap;
+      act(actions_[call.term], call.duration);
+    }
+    tell_computation();
+    return unknown_;
+  }
+
+ private:
+  // What each receive with wildcards took, in the order in which they were posted.
+  void find_taken() {
+    std::vector<WalkedSlot> slots;
+    Calls calls(recording_);
+    for (Calls::Call call; calls.next(&call);) {
+      const Action& action = actions_[call.term];
+      const auto posts = [&](const Action& posted, std::int64_t slot) {
+        if (!posted.receive.there || !posted.receive.any) return;
+        taken_.push_back({});
+        at(slots, slot).wild = taken_.size();
+      };
+      if (action.act == Act::init) {
+        for (const std::int64_t slot : action.made) at(slots, slot).persistent = &action;
+      } else if (action.act == Act::post) {
+        for (const std::int64_t slot : action.made) posts(action, slot);
+      } else if (action.act == Act::start) {
+        for (const std::int64_t slot : action.named) {
+          if (slot >= 0 && at(slots, slot).persistent != nullptr) posts(*at(slots, slot).persistent, slot);
+        }
+      }
+      if (action.act != Act::wait) continue;
+      for (const Got& got : action.got) {
+        if (got.position >= action.waited.size() || action.waited[got.position] < 0) continue;
+        WalkedSlot& slot = at(slots, action.waited[got.position]);
+        if (slot.wild != 0) taken_[slot.wild - 1] = got;
+        slot.wild = 0;
+      }
+    }
+  }
+
+  static WalkedSlot& at(std::vector<WalkedSlot>& slots, std::int64_t slot) {
+    const auto place = static_cast<std::size_t>(std::max<std::int64_t>(0, slot));
+    if (slots.size() <= place) slots.resize(place + 1);
+    return slots[place];
+  }
+
+  void tell_computation() {
+    if (computed_ > 0) visitor_.computes(computed_);
+    computed_ = 0;
+  }
+
+  int world(std::int64_t comm, std::int32_t relative) const {
+    const Communicator* const known = recording_.communicator(comm);
+    if (known == nullptr) return -1;
+    const bool inter = (known->flags & record::kInter) != 0;
+    const std::int64_t peer = known->rank + relative;
+    if (peer < 0 || peer >= (inter ? known->remote_size : known->size)) return -1;
+    const int there =
+        recording_.members()[known->first_member + static_cast<std::size_t>(peer + (inter ? known->size : 0))];
+    return there < ranks_ ? there : -1;
+  }
+
+  void send(const Action& action, std::vector<std::size_t>& messages) {
+    const int to = world(action.comm, action.send.peer);
+    if (to < 0) return;
+    tell_computation();
+    messages.push_back(++count_);
+    visitor_.sends({to, action.send.tag, action.send.bytes, count_});
+  }
+
+  void receive(const Action& action, const Got* got, std::vector<std::size_t>& messages) {
+    const int from = world(action.comm, got != nullptr ? got->peer : action.receive.peer);
+    if (from < 0) return;
+    tell_computation();
+    messages.push_back(++count_);
+    visitor_.receives({from, got != nullptr ? got->tag : action.receive.tag, action.receive.bytes, count_});
+  }
+
+  void post(const Action& action, WalkedSlot& slot) {
+    slot.messages.clear();
+    if (action.send.there) send(action, slot.messages);
+    if (!action.receive.there) return;
+    if (!action.receive.any) return receive(action, nullptr, slot.messages);
+    const Got& got = taken_[next_taken_++];
+    if (got.peer != -1 || got.tag != 0) receive(action, &got, slot.messages);
+  }
+
+  void wait(std::vector<std::size_t>& messages) {
+    for (const std::size_t each : messages) visitor_.waits(each);
+    messages.clear();
+  }
+
+  void meet(const Action& action, double duration) {
+    const Communicator* const known = recording_.communicator(action.comm);
+    if (known == nullptr || known->remote_size > 0 || (known->flags & record::kForeign) != 0) return unknown(duration);
+    const std::int32_t* const first = recording_.members().data() + known->first_member;
+    tell_computation();
+    visitor_.meets(action, {first, first + known->size}, static_cast<int>(known->rank));
+  }
+
+  void unknown(double duration) {
+    ++unknown_;
+    computed_ += duration;
+  }
+
+  void act(const Action& action, double duration) {
+    std::vector<std::size_t> messages;
+    switch (action.act) {
+      case Act::local:
+        if (duration > 0) unknown(duration);
+        break;
+      case Act::test:
+      case Act::init:
+      case Act::init_collective:
+        if (action.act == Act::init || action.act == Act::init_collective) {
+          for (const std::int64_t slot : action.made) at(slots_, slot).persistent = &action;
+        }
+        break;
+      case Act::message:
+        if (action.send.there) send(action, messages);
+        if (action.receive.there && !action.receive.any) receive(action, nullptr, messages);
+        for (const Got& got : action.got) receive(action, &got, messages);
+        wait(messages);
+        break;
+      case Act::post:
+        for (const std::int64_t slot : action.made) post(action, at(slots_, slot));
+        break;
+      case Act::start:
+        for (const std::int64_t slot : action.named) {
+          WalkedSlot& its = at(slots_, slot);
+          if (slot < 0 || its.persistent == nullptr) continue;
+          if (its.persistent->act == Act::init)
+            post(*its.persistent, its);
+          else
+            meet(*its.persistent, duration);
+        }
+        break;
+      case Act::wait:
+        for (const std::int64_t slot : action.ended) {
+          if (slot >= 0) wait(at(slots_, slot).messages);
+        }
+        break;
+      case Act::collective: meet(action, duration); break;
+      case Act::post_collective: meet(action, duration); break;
+    }
+  }
+
+  const Recording& recording_;
+  std::vector<Action> actions_;
+  Visitor& visitor_;
+  int ranks_;
+  std::vector<WalkedSlot> slots_;
+  std::vector<Got> taken_;
+  std::size_t next_taken_ = 0, count_ = 0;
+  double computed_ = 0;
+  std::uint64_t unknown_ = 0;
+};
+
+}  // namespace
+
+std::uint64_t walk(const JobFile& job, int rank, Visitor& visitor) { return Walk(job, rank, visitor).run(); }
+
+}  // namespace stretto::modelling
