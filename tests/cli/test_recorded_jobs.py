@@ -197,6 +197,20 @@ def test_perfetto_gets_each_call(tmp_path: Path, inside) -> None:
     assert "one of chrome, goal, ti" in inside("report", tmp_path / "job", "--export", "x=y").stderr
 
 
+def test_the_critical_path_goes_from_rank_to_rank(tmp_path: Path) -> None:
+    """Rank 0 computes 700 us, sends, and rank 1 computes 500 more: both are on the path, and nothing else."""
+    a, b, c = job(tmp_path, 3)
+    a.call("MPI_Send", 700, comm=0, destination=peer(1), send_tag=3, sends=8)
+    b.call("MPI_Recv", 100, 600, comm=0, source=peer(-1), receive_tag=3, receives=8)
+    c.call("MPI_Send", 900, comm=0, destination=peer(-2), send_tag=3, sends=8)
+    a.call("MPI_Recv", 10, 190, comm=0, source=peer(2), receive_tag=3, receives=8)
+    for each, gap in ((a, 100), (b, 500), (c, 50)):
+        each.call("MPI_Barrier", gap, comm=0)
+    answer = recordings.replay(recorded.write(tmp_path, [a, b, c]), ["--critical"])
+    path = {(line["rank"], line["call"]): line["compute"] * 1e6 for line in answer["critical"]}
+    assert path == pytest.approx({(0, "MPI_Send"): 700, (1, "MPI_Barrier"): 500}, rel=NEAR)
+
+
 def test_efficiencies_multiply() -> None:
     found = efficiencies.of(10, 8, [2, 4, 6])
     assert found.load_balance == pytest.approx(4 / 6) and found.serialisation == pytest.approx(6 / 8)

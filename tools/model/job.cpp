@@ -11,7 +11,7 @@
 //       --costs FILE and where ranks are, as for predict: without costs the network is ideal
 //       --was FILE   the costs of the machine that was recorded: collectives change as their
 //                    fastest schedules do
-//       --eager BYTES --compute FACTOR --balance --by-processor
+//       --eager BYTES --compute FACTOR --balance --by-processor --critical
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -204,7 +204,7 @@ void write_timeline(const JobFile& job, std::size_t most) {
   json.end();
 }
 
-void write_replayed(const Replayed& replayed) {
+void write_replayed(const JobFile& job, const Replayed& replayed) {
   Json json;
   json.open('{');
   json.key("seconds").number(replayed.seconds);
@@ -218,6 +218,17 @@ void write_replayed(const Replayed& replayed) {
     json.key("end").number(rank.end);
     json.key("compute").number(rank.compute);
     json.key("wait").number(rank.wait);
+    json.close('}');
+  }
+  json.close(']');
+  json.key("critical").open('[');
+  for (const Critical& each : replayed.critical) {
+    json.open('{');
+    json.key("rank").integer(each.rank);
+    json.key("call").text(text_of(job.of(each.rank).function(each.term)));
+    json.key("place").text(text_of(job.of(each.rank).place(each.term)));
+    json.key("compute").number(each.compute);
+    json.key("in_call").number(each.in_call);
     json.close('}');
   }
   json.close(']');
@@ -286,6 +297,8 @@ void replay_job(const std::vector<std::string>& words) {
       options.balance = true;
     else if (words[i] == "--by-processor")
       options.by_processor = true;
+    else if (words[i] == "--critical")
+      options.critical = true;
     else if (words[i] == "--compute" && has_value)
       options.compute = number_of(words[i], words[i + 1].c_str()), ++i;
     else if (words[i] == "--was" && has_value)
@@ -309,7 +322,7 @@ void replay_job(const std::vector<std::string>& words) {
     options.network = Network::machine;
     if (!was.empty()) options.collectives = CollectiveFactors(request, was, job.ranks());
   }
-  write_replayed(replay(job, options));
+  write_replayed(job, replay(job, options));
 }
 
 void export_job(const std::vector<std::string>& words, const std::vector<std::string>& files) {

@@ -22,11 +22,24 @@ constexpr std::uint32_t kNone = ~std::uint32_t{0};
 constexpr std::int64_t kWorldId = 0, kSelfId = 1;             // as the recorder numbers them
 constexpr std::int64_t kNeighborTag = std::int64_t{1} << 40;  // no program's tag is so high
 
+// What another rank did, so that a wait ends: when, and how many waits of its own it had behind it.
+struct Cause {
+  int rank = -1;
+  double time = 0;
+  std::size_t waits = 0;
+};
+
 // What a rank may wait for: its end of a message, or its part of a collective.
 struct Operation {
   double done = kUnknown;
   double overhead = 0;           // the processor's, behind it
   std::uint32_t waiter = kNone;  // a rank
+  Cause cause;
+};
+
+// A part of a rank's time that is on the critical path.
+struct Stretch {
+  double begin, end;
 };
 
 struct Message {
@@ -35,6 +48,7 @@ struct Message {
   std::uint64_t bytes = 0;
   bool waits = false;  // for its receive
   double sent = kUnknown, posted = kUnknown;
+  Cause sender, receiver;
 };
 
 // Messages between two ranks with one tag in one communicator, in order.
@@ -64,9 +78,9 @@ struct Meeting {
     double came;
     double took;  // in the recording
     bool is_root;
+    Cause cause;
   };
   std::vector<Member> members;
-  double root_came = kUnknown;
 };
 
 struct Slot {
@@ -93,12 +107,20 @@ struct Rank {
   std::vector<CommState> comms;
   std::vector<std::uint32_t> needs;  // operations, until the call ends
   double next_send = 0, next_receive = 0;
+  double called = 0;          // when the call began
+  std::vector<Cause> waits;   // of each wait that another rank has ended
+  std::vector<Stretch> path;  // that is watched
+  std::size_t next_stretch = 0;
+  std::vector<Critical> critical;  // by term
 };
 
 class Replay {
  public:
   Replay(const JobFile& job, const ReplayOptions& options);
   Replayed run();
+  // The critical path of a run, of which a second run then says what is on it.
+  std::vector<std::vector<Stretch>> critical_path() const;
+  void watch(std::vector<std::vector<Stretch>> path);
 
  private:
   using Entry = std::pair<double, std::uint32_t>;  // when a rank goes on
@@ -121,7 +143,9 @@ class Replay {
   double factor(std::uint32_t r, const Action& action, const Communicator* comm) const;
   void settle(Meeting& meeting, const Action& action);
   void deliver(Message& message);
-  void finish(std::uint32_t operation, double done);
+  void finish(std::uint32_t operation, double done, const Cause& cause);
+  Cause cause_of(std::uint32_t r, double time) const { return {static_cast<int>(r), time, ranks_[r].waits.size()}; }
+  double on_path(std::uint32_t r, double begin, double end);
   void make_comm(std::uint32_t r, const Action& action);
   CommState& comm_of(std::uint32_t r, std::int64_t id);
   std::uint32_t instance(const std::vector<std::int64_t>& name);
@@ -254,13 +278,15 @@ std::uint32_t Replay::operation(double done) {
     made = free_operations_.back();
     free_operations_.pop_back();
   }
-  operations_[made] = {done, 0, kNone};
+  operations_[made] = {};
+  operations_[made].done = done;
   return made;
 }
 
-void Replay::finish(std::uint32_t operation, double done) {
+void Replay::finish(std::uint32_t operation, double done, const Cause& cause) {
   Operation& finished = operations_[operation];
   finished.done = done;
+  finished.cause = cause;
   if (finished.waiter == kNone) return;
   const std::uint32_t waiter = finished.waiter;
   finished.waiter = kNone;
@@ -316,6 +342,7 @@ std::uint32_t Replay::send(std::uint32_t r, const Action& action, const Half& ha
     message.sent += kNs * (costs.send_overhead + costs.send_byte * static_cast<double>(half.bytes));
     ranks_[r].now = std::max(ranks_[r].now, message.sent);
   }
+  message.sender = cause_of(r, message.sent);
   if (!message.waits) operations_[made].done = message.sent;
   if (!message.waits || message.receive != kNone) deliver(message);
   if (message.receive != kNone) free_messages_.push_back(m);
@@ -342,6 +369,7 @@ std::uint32_t Replay::receive(std::uint32_t r, std::int64_t comm, const Half& ha
     messages_[m] = {};
     messages_[m].receive = made;
     messages_[m].posted = posted;
+    messages_[m].receiver = cause_of(r, posted);
     channel.receives.push_back(m);
     return made;
   }
@@ -351,6 +379,7 @@ std::uint32_t Replay::receive(std::uint32_t r, std::int64_t comm, const Half& ha
   message.receive = made;
   const double arrived = message.posted;  // of a message that did not wait: deliver() has left it here
   message.posted = posted;
+  message.receiver = cause_of(r, posted);
   if (message.waits) {
     deliver(message);
   } else {
@@ -360,7 +389,7 @@ std::uint32_t Replay::receive(std::uint32_t r, std::int64_t comm, const Half& ha
       operations_[made].overhead =
           kNs * (costs.receive_overhead + costs.receive_byte * static_cast<double>(message.bytes));
     }
-    finish(made, std::max(arrived, posted));
+    finish(made, std::max(arrived, posted), message.sender);
   }
   free_messages_.push_back(m);
   return made;
@@ -400,13 +429,13 @@ void Replay::deliver(Message& message) {
     });
     overhead = kNs * (costs.receive_overhead + costs.receive_byte * static_cast<double>(message.bytes));
   }
-  if (message.waits) finish(message.send, leaves);
+  if (message.waits) finish(message.send, leaves, message.receiver);
   if (message.receive == kNone) {
     message.posted = last;
     return;
   }
   operations_[message.receive].overhead = overhead;
-  finish(message.receive, std::max(last, message.posted));
+  finish(message.receive, std::max(last, message.posted), message.sender);
 }
 
 void Replay::post(std::uint32_t r, const Action& action, Slot& slot, double now) {
@@ -453,10 +482,10 @@ std::uint32_t Replay::meet(std::uint32_t r, const Action& action) {
   const bool is_root = known != nullptr && action.root == known->rank;
   Meeting& meeting = meetings_[name];
   const double took = ideal() ? 0 : rank.call.duration * factor(r, action, known);
-  meeting.members.push_back({made, rank.now, took, is_root});
+  meeting.members.push_back({made, rank.now, took, is_root, cause_of(r, rank.now)});
   const bool runs_ahead = action.collective != Collective::count_ && stretto::runs_ahead(action.collective);
   // Who only sends does not wait for the others.
-  if (runs_ahead && is_root != goes_to_root(action.collective)) finish(made, rank.now + took);
+  if (runs_ahead && is_root != goes_to_root(action.collective)) finish(made, rank.now + took, {});
   if (meeting.members.size() == all) {
     settle(meeting, action);
     meetings_.erase(name);
@@ -476,17 +505,19 @@ double Replay::factor(std::uint32_t r, const Action& action, const Communicator*
 
 void Replay::settle(Meeting& meeting, const Action& action) {
   double last = 0, root = kUnknown, least = -1;
+  Cause last_cause, root_cause;
   for (const Meeting::Member& each : meeting.members) {
-    last = std::max(last, each.came);
-    if (each.is_root) root = each.came;
+    if (each.came >= last) last = each.came, last_cause = each.cause;
+    if (each.is_root) root = each.came, root_cause = each.cause;
     if (least < 0 || each.took < least) least = each.took;
   }
   const bool rooted = action.collective != Collective::count_ && stretto::runs_ahead(action.collective) && root >= 0;
   const bool to_root = rooted && goes_to_root(action.collective);
   for (const Meeting::Member& each : meeting.members) {
     if (rooted && each.is_root != to_root) continue;  // it has gone on
-    const double from = rooted && !to_root ? std::max(each.came, root) : last;
-    finish(each.operation, from + least);
+    const bool for_root = rooted && !to_root;
+    const double from = for_root ? std::max(each.came, root) : last;
+    finish(each.operation, from + least, for_root ? root_cause : last_cause);
   }
 }
 
@@ -576,7 +607,10 @@ bool Replay::end_call(std::uint32_t r) {
     return false;
   }
   for (const std::uint32_t each : rank.needs) {
-    rank.now = std::max(rank.now, operations_[each].done) + operations_[each].overhead;
+    const Operation& done = operations_[each];
+    if (done.done > rank.now && done.cause.rank >= 0 && done.cause.rank != static_cast<int>(r))
+      rank.waits.push_back(done.cause);
+    rank.now = std::max(rank.now, done.done) + done.overhead;
     free_operations_.push_back(each);
   }
   rank.needs.clear();
@@ -597,13 +631,16 @@ Replayed Replay::run() {
       double gap = rank.call.gap;
       if (options_.by_processor && rank.call.processor >= 0) gap = std::min(gap, rank.call.processor);
       gap *= rank.compute_factor;
-      rank.now += gap;
+      rank.called = rank.now + gap;
+      if (!rank.path.empty()) rank.critical[rank.call.term].compute += on_path(r, rank.now, rank.called);
+      rank.now = rank.called;
       rank.summary.compute += gap;
       rank.in_call = true;
       begin_call(r);
     }
     if (!end_call(r)) continue;
     rank.in_call = false;
+    if (!rank.path.empty()) rank.critical[rank.call.term].in_call += on_path(r, rank.called, rank.now);
     runnable_.emplace(rank.now, r);
   }
   for (const Rank& rank : ranks_) {
@@ -613,7 +650,54 @@ Replayed Replay::run() {
     result_.ranks.back().wait = rank.now - rank.summary.compute;
     result_.seconds = std::max(result_.seconds, rank.now);
   }
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    for (std::uint32_t term = 0; term < ranks_[r].critical.size(); ++term) {
+      Critical found = ranks_[r].critical[term];
+      found.rank = static_cast<int>(r);
+      found.term = term;
+      if (found.compute + found.in_call > 0) result_.critical.push_back(found);
+    }
+  }
+  std::sort(result_.critical.begin(), result_.critical.end(),
+            [](const Critical& a, const Critical& b) { return a.compute + a.in_call > b.compute + b.in_call; });
   return result_;
+}
+
+// From the rank that ends last back to what it waited for, and so on.
+std::vector<std::vector<Stretch>> Replay::critical_path() const {
+  std::vector<std::vector<Stretch>> path(ranks_.size());
+  std::size_t r = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].now > ranks_[r].now) r = i;
+  }
+  double now = ranks_[r].now;
+  for (std::size_t waits = ranks_[r].waits.size(); waits > 0;) {
+    const Cause& cause = ranks_[r].waits[waits - 1];
+    path[r].push_back({cause.time, now});  // a message's own time is that of the rank that waits
+    now = cause.time;
+    r = static_cast<std::size_t>(cause.rank);
+    waits = cause.waits;
+  }
+  path[r].push_back({0, now});
+  for (std::vector<Stretch>& each : path) std::reverse(each.begin(), each.end());
+  return path;
+}
+
+void Replay::watch(std::vector<std::vector<Stretch>> path) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    ranks_[r].path = std::move(path[r]);
+    ranks_[r].critical.resize(ranks_[r].recording->terms());
+  }
+}
+
+// How much of an interval is on the path. Intervals come in order.
+double Replay::on_path(std::uint32_t r, double begin, double end) {
+  Rank& rank = ranks_[r];
+  double sum = 0;
+  while (rank.next_stretch < rank.path.size() && rank.path[rank.next_stretch].end <= begin) ++rank.next_stretch;
+  for (std::size_t i = rank.next_stretch; i < rank.path.size() && rank.path[i].begin < end; ++i)
+    sum += std::max(0.0, std::min(end, rank.path[i].end) - std::max(begin, rank.path[i].begin));
+  return sum;
 }
 
 // Ranks wait for calls that nobody has made: of a job that was killed, or of calls that a replay
@@ -639,7 +723,14 @@ std::vector<double> starts(const JobFile& job) {
   return found;
 }
 
-Replayed replay(const JobFile& job, const ReplayOptions& options) { return Replay(job, options).run(); }
+Replayed replay(const JobFile& job, const ReplayOptions& options) {
+  Replay first(job, options);
+  Replayed result = first.run();
+  if (!options.critical || !result.failure.empty()) return result;
+  Replay second(job, options);
+  second.watch(first.critical_path());
+  return second.run();
+}
 
 Replayed measured(const JobFile& job) {
   Replayed result;

@@ -35,6 +35,7 @@ struct ReplayOptions {
   std::function<double(const Action& action, const std::vector<int>& members)> collectives;
   double compute = 1;         // a factor of all computation
   bool balance = false;       // each rank computes for the mean of all
+  bool critical = false;      // say what is on the critical path: the job is replayed twice
   bool by_processor = false;  // computation without the time without a processor
 };
 
@@ -42,11 +43,20 @@ struct RankSummary {
   double end = 0, compute = 0, wait = 0;
 };
 
+// What a place in the program, on one rank, has on the critical path: the chain of computation,
+// calls and messages that ends last. Whatever on it becomes shorter makes the job shorter.
+struct Critical {
+  int rank = 0;
+  std::uint32_t term = 0;
+  double compute = 0, in_call = 0;  // seconds; the first is before the call
+};
+
 struct Replayed {
   double seconds = 0;
   std::uint64_t calls = 0, messages = 0, bytes = 0;
   std::vector<RankSummary> ranks;
-  std::string failure;  // not empty: the recording cannot be replayed, and why
+  std::vector<Critical> critical;  // those that have most first
+  std::string failure;             // not empty: the recording cannot be replayed, and why
 };
 
 Replayed replay(const JobFile& job, const ReplayOptions& options);

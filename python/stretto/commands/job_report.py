@@ -14,6 +14,7 @@ from stretto.job import analysis, page, recordings
 from stretto.report.drawings import format_seconds
 
 MOST_PLACES = 8
+MOST_CRITICAL = 5
 FORMATS = {
     "chrome": "for Perfetto and chrome://tracing",
     "goal": "for LogGOPSim and its kin",
@@ -33,6 +34,7 @@ def write(path: Path, output: Path | None) -> None:
         complain(remark)
     out.print(_efficiencies(found))
     out.print(_places(found))
+    out.print(_critical(found))
     out.print(f"report: {to}", style="dim", markup=False)
 
 
@@ -62,6 +64,18 @@ def _efficiencies(found: analysis.Analysis) -> Table:
     values = found.efficiencies.json()
     for name, cost in found.efficiencies.costs().items():
         table.add_row(f"  {page.NAMES[name][0]}", f"{values[name]:.1%}", format_seconds(cost))
+    return table
+
+
+def _critical(found: analysis.Analysis) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("critical path: computation before")
+    table.add_column("rank", justify="right")
+    table.add_column("seconds", justify="right")
+    table.add_column("where", overflow="fold")
+    for line in found.critical()[:MOST_CRITICAL]:
+        seconds = format_seconds(line["compute"] + line["in_call"])
+        table.add_row(line["call"], str(line["rank"]), seconds, line["place"] or "unknown")
     return table
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ class Analysis:
     summary: dict[str, Any]
     ideal: dict[str, Any]  # the replay on an ideal network
     efficiencies: Efficiencies
+    resolver: source_lines.Resolver = field(default_factory=source_lines.Resolver)
 
     @property
     def ranks(self) -> list[dict[str, Any]]:
@@ -34,12 +35,27 @@ class Analysis:
         compute = sum(rank["compute"] for rank in self.ranks)
         return 1 - sum(rank["processor"] for rank in self.ranks) / compute if compute else 0
 
+    def critical(self) -> list[dict[str, Any]]:
+        """What is on the critical path of the ideal network, by rank and place, those with most first."""
+        found: dict[tuple[int, str, str], dict[str, Any]] = {}
+        for each in self.ideal["critical"]:
+            where = self._line(each["place"])
+            line = found.setdefault(
+                (each["rank"], each["call"], where),
+                {"rank": each["rank"], "call": each["call"], "place": where, "compute": 0.0, "in_call": 0.0},
+            )
+            for key in ("compute", "in_call"):
+                line[key] += each[key]
+        return sorted(found.values(), key=lambda line: line["compute"] + line["in_call"], reverse=True)
+
+    def _line(self, place: str) -> str:
+        return self.resolver.text(place) if source_lines.tool() else place
+
     def places(self) -> list[dict[str, Any]]:
         """Calls of the program, those that take most first, with lines of source."""
-        resolver = source_lines.Resolver()
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for place in self.summary["places"]:
-            where = resolver.text(place["place"]) if source_lines.tool() else place["place"]
+            where = self._line(place["place"])
             line = found.setdefault((place["call"], where), {"call": place["call"], "place": where, "longest": 0.0})
             for key in ("calls", "before", "in_calls"):
                 line[key] = line.get(key, 0) + place[key]
@@ -50,7 +66,7 @@ class Analysis:
 
 def analyse(files: Sequence[Path]) -> Analysis:
     """Reads a job and replays it on an ideal network."""
-    summary, ideal = recordings.summary(files), recordings.replay(files)
+    summary, ideal = recordings.summary(files), recordings.replay(files, ["--critical"])
     seconds = ideal["seconds"] if "failure" not in ideal else summary["seconds"]
     compute = [rank["compute"] for rank in summary["ranks"]]
     return Analysis(summary, ideal, efficiencies.of(summary["seconds"], min(seconds, summary["seconds"]), compute))

@@ -60,6 +60,7 @@ def write(path: Path, files: Sequence[Path], found: Analysis) -> None:
         found=found,
         rows=[(*NAMES[name], values[name], cost) for name, cost in found.efficiencies.costs().items()],
         places=found.places()[:MOST_PLACES],
+        critical=found.critical()[:MOST_PLACES],
         timeline=json.dumps(json.loads(timeline), separators=(",", ":")).replace("<", "\\u003c"),
         version=__version__,
     )
