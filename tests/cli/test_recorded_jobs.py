@@ -186,6 +186,21 @@ def test_simgrid_replays_the_job(tmp_path: Path, inside) -> None:
     assert simulated == pytest.approx(recordings.replay([tmp_path / f"job.{r}" for r in range(3)])["seconds"], rel=0.05)
 
 
+@pytest.mark.skipif(shutil.which("otf2-print") is None, reason="needs OTF2's tools")
+def test_otf2_is_read_by_its_own_tool(tmp_path: Path, inside) -> None:
+    small_job(tmp_path)
+    said = inside("report", tmp_path / "job", "--export", f"otf2={tmp_path / 'archive'}").stderr
+    if "this build writes no OTF2" in said:
+        pytest.skip("the library is not here")
+    line = ["otf2-print", tmp_path / "archive/traces.otf2"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    for event, count in (("ENTER", 18), ("LEAVE", 18), ("MPI_ISEND", 3), ("MPI_IRECV", 3), ("MPI_COLLECTIVE_END", 6)):
+        assert len(re.findall(rf"^{event} ", done.stdout, re.MULTILINE)) == count, event
+    assert "Operation: ALLREDUCE" in done.stdout and 'Sender: 2 ("rank 2" <2>)' in done.stdout
+    assert "it is a directory" in inside("report", tmp_path / "job", "--export", f"otf2={tmp_path / 'archive'}").stderr
+
+
 def test_perfetto_gets_each_call(tmp_path: Path, inside) -> None:
     small_job(tmp_path)
     said = inside("report", tmp_path / "job", "--export", f"chrome={tmp_path / 'x.json'}").stderr
@@ -194,7 +209,7 @@ def test_perfetto_gets_each_call(tmp_path: Path, inside) -> None:
     calls = [event for event in events if event["ph"] == "X"]
     assert len(calls) == 18 and {event["tid"] for event in calls} == {0, 1, 2}
     assert calls[0]["ts"] == pytest.approx(100, rel=NEAR) and calls[0]["name"] == "MPI_Irecv"
-    assert "one of chrome, goal, ti" in inside("report", tmp_path / "job", "--export", "x=y").stderr
+    assert "one of chrome, goal, otf2, ti" in inside("report", tmp_path / "job", "--export", "x=y").stderr
 
 
 def test_the_critical_path_goes_from_rank_to_rank(tmp_path: Path) -> None:

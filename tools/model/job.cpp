@@ -6,7 +6,7 @@
 //   job summary RECORDING...          what each rank and each place in the program took
 //   job timeline MOST RECORDING...    when each rank was in which call, at most so many spans in
 //                                     all: of more, neighbours become one
-//   job export FORMAT FILE RECORDING...   chrome, goal or ti (job_export.hpp)
+//   job export FORMAT FILE RECORDING...   chrome, goal, ti or otf2 (job_export.hpp)
 //   job replay [OPTION]... -- RECORDING...
 //       --costs FILE and where ranks are, as for predict: without costs the network is ideal
 //       --was FILE   the costs of the machine that was recorded: collectives change as their
@@ -325,23 +325,28 @@ void replay_job(const std::vector<std::string>& words) {
   write_replayed(job, replay(job, options));
 }
 
+void say_unknown(std::uint64_t calls) {
+  Json json;
+  json.open('{');
+  json.key("unknown").integer(static_cast<std::int64_t>(calls));
+  json.close('}');
+  json.end();
+}
+
 void export_job(const std::vector<std::string>& words, const std::vector<std::string>& files) {
   const auto exported = words[0] == "chrome" ? export_chrome
                         : words[0] == "goal" ? export_goal
                         : words[0] == "ti"   ? export_ti
                                              : nullptr;
-  if (exported == nullptr) stop("job export: chrome, goal or ti expected, not " + words[0]);
+  if (words[0] == "otf2") return say_unknown(export_otf2(JobFile(files), words[1]));
+  if (exported == nullptr) stop("job export: chrome, goal, ti or otf2 expected, not " + words[0]);
   const JobFile job(files);
   std::FILE* const file = std::fopen(words[1].c_str(), "w");
   if (file == nullptr) stop(words[1] + " cannot be written");
   const std::uint64_t unknown = exported(job, file);
   const bool good = std::ferror(file) == 0;
   if (std::fclose(file) != 0 || !good) stop(words[1] + " cannot be written");
-  Json json;
-  json.open('{');
-  json.key("unknown").integer(static_cast<std::int64_t>(unknown));
-  json.close('}');
-  json.end();
+  say_unknown(unknown);
 }
 
 }  // namespace

@@ -21,12 +21,16 @@ class Walk {
   Walk(const JobFile& job, int rank, Visitor& visitor)
       : recording_(job.of(rank)), actions_(actions_of(recording_)), visitor_(visitor), ranks_(job.ranks()) {}
 
-  std::uint64_t run() {
+  std::uint64_t run(double now) {
     find_taken();
     Calls calls(recording_);
     for (Calls::Call call; calls.next(&call);) {
       computed_ += call.gap;
+      now += call.gap;
+      visitor_.enters(actions_[call.term], call.term, now, now + call.duration);
       act(actions_[call.term], call.duration);
+      now += call.duration;
+      visitor_.leaves(now);
     }
     tell_computation();
     return unknown_;
@@ -183,6 +187,8 @@ class Walk {
 
 }  // namespace
 
-std::uint64_t walk(const JobFile& job, int rank, Visitor& visitor) { return Walk(job, rank, visitor).run(); }
+std::uint64_t walk(const JobFile& job, int rank, Visitor& visitor, double begin) {
+  return Walk(job, rank, visitor).run(begin);
+}
 
 }  // namespace stretto::modelling

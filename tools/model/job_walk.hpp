@@ -21,6 +21,9 @@ struct WalkedMessage {
 class Visitor {
  public:
   virtual ~Visitor() = default;
+  // A call begins and ends, in seconds. What it does is told between the two.
+  virtual void enters(const Action& /*action*/, std::uint32_t /*term*/, double /*time*/, double /*end*/) {}
+  virtual void leaves(double /*time*/) {}
   virtual void computes(double seconds) = 0;
   virtual void sends(const WalkedMessage& message) = 0;     // begins to
   virtual void receives(const WalkedMessage& message) = 0;  // begins to
@@ -31,6 +34,7 @@ class Visitor {
 
 // Walks along the calls of a rank. Calls that no tool knows are computation for as long as they
 // took; their number is returned.
-std::uint64_t walk(const JobFile& job, int rank, Visitor& visitor);
+// `begin`: when the first gap begins, in seconds.
+std::uint64_t walk(const JobFile& job, int rank, Visitor& visitor, double begin = 0);
 
 }  // namespace stretto::modelling

@@ -18,6 +18,7 @@ MOST_CRITICAL = 5
 FORMATS = {
     "chrome": "for Perfetto and chrome://tracing",
     "goal": "for LogGOPSim and its kin",
+    "otf2": "an archive for Vampir, Cube and their kin",
     "ti": "for SimGrid: a nanosecond is a flop",
 }
 

@@ -49,7 +49,8 @@ Export = Annotated[
     typer.Option(
         "--export",
         metavar="FORMAT=FILE",
-        help="Write a recorded job for other tools instead: [b]chrome[/], [b]goal[/] or [b]ti[/]. May be repeated.",
+        help="Write a recorded job for other tools instead: \
+[b]chrome[/], [b]goal[/], [b]otf2[/] or [b]ti[/]. May be repeated.",
     ),
 ]
 
