@@ -68,6 +68,20 @@ def test_a_kill_leaves_what_was_recorded(mpi, run_mpi, build_program, tmp_path):
 
 
 @pytest.mark.few
+def test_threads_that_call_at_once(mpi, run_mpi, build_program, tmp_path):
+    """Each call is there once, with its thread."""
+    job, files = _record(run_mpi, mpi, 2, build_program(mpi, "recorded_calls.c"), tmp_path, "threads")
+    if job.returncode == 77:
+        pytest.skip("this MPI does not allow it")
+    job.ok()
+    calls = [call for call in recordings.calls(files, 0) if call["call"] == "MPI_Sendrecv"]
+    of_threads = Counter(call["thread"][0] for call in calls)
+    assert sorted(of_threads.values()) == [300] * 4
+    comms = {call["thread"][0]: call["comm"][0] for call in calls}
+    assert len(set(comms.values())) == 4 and all(comms[call["thread"][0]] == call["comm"][0] for call in calls)
+
+
+@pytest.mark.few
 def test_a_file_that_cannot_be_made(mpi, run_mpi, build_program, tmp_path):
     (tmp_path / "file").touch()
     env = {"STRETTO_RECORD": str(tmp_path / "file" / "job")}

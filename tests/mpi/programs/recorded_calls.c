@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Calls of each kind, which the program counts itself. Rank r prints `COUNT r NAME n` for each.
-//   recorded_calls [die]     die: rank 1 ends by SIGKILL in the midst
+//   recorded_calls [die|threads]     die: rank 1 ends by SIGKILL in the midst
+//                                    threads: four threads of each rank call at once
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +128,35 @@ static void windows(void) {
   CALL(Win_free, &window);
 }
 
+// Each thread sends around on a communicator of its own.
+static void* calls_of_thread(void* comm) {
+  double out = 1, in = 0;
+  for (int i = 0; i < 300; i++) {
+    MPI_Sendrecv(&out, 1, MPI_DOUBLE, g_right, i % 7, &in, 1, MPI_DOUBLE, g_left, i % 7, *(MPI_Comm*)comm,
+                 MPI_STATUS_IGNORE);
+  }
+  return NULL;
+}
+
+static int threads(int argc, char** argv) {
+  int level;
+  MPI_Comm comms[4];
+  pthread_t all[4];
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  g_right = (g_rank + 1) % g_size;
+  g_left = (g_rank + g_size - 1) % g_size;
+  for (int i = 0; i < 4; i++) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  for (int i = 0; i < 4; i++) pthread_create(&all[i], NULL, calls_of_thread, &comms[i]);
+  for (int i = 0; i < 4; i++) pthread_join(all[i], NULL);
+  for (int i = 0; i < 4; i++) MPI_Comm_free(&comms[i]);
+  MPI_Finalize();
+  return level == MPI_THREAD_MULTIPLE ? 0 : 77;
+}
+
 int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "threads") == 0) return threads(argc, argv);
   const int dies = argc > 1 && strcmp(argv[1], "die") == 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
