@@ -14,8 +14,6 @@ namespace {
 using record::peer_word;
 using record::PeerKind;
 
-// So long a gap is worth a look at the thread's processor time, which is a system call.
-constexpr std::uint64_t kLongNs = 100'000;
 constexpr double kHadProcessor = 0.95;
 
 struct RecordedThread {
@@ -82,17 +80,13 @@ Recorded::Recorded(Entry entry, const void* caller) : entry_(entry) {
   if (t_recorded.number != 1) word(Role::thread, t_recorded.number - 1);
 }
 
-bool Recorded::open(Role role, std::size_t values) {
-  if (size_ + values + 2 > capacity_) {
-    const std::size_t capacity = 2 * capacity_ + values;
-    void* const more = std::realloc(words_ == few_ ? nullptr : words_, capacity * sizeof *words_);
-    if (more == nullptr) return false;
-    if (words_ == few_) std::memcpy(more, few_, size_ * sizeof *words_);
-    words_ = static_cast<std::int64_t*>(more);
-    capacity_ = capacity;
-  }
-  words_[size_++] = static_cast<std::int64_t>(role);
-  words_[size_++] = static_cast<std::int64_t>(values);
+bool Recorded::grow(std::size_t values) {
+  const std::size_t capacity = 2 * capacity_ + values;
+  void* const more = std::realloc(words_ == few_ ? nullptr : words_, capacity * sizeof *words_);
+  if (more == nullptr) return false;
+  if (words_ == few_) std::memcpy(more, few_, size_ * sizeof *words_);
+  words_ = static_cast<std::int64_t*>(more);
+  capacity_ = capacity;
   return true;
 }
 
@@ -297,7 +291,7 @@ void Recorded::end(int code) {
     if (had < kHadProcessor * static_cast<double>(gap)) processor = had;
   }
   g_recorder->writer.call(term, gap, ended - began_, processor);
-  if (thread.last_term != 0) long_behind(thread.last_term) = gap > g_recorder->ticks(kLongNs);
+  if (thread.last_term != 0) long_behind(thread.last_term) = gap > g_recorder->long_ticks();
   thread.last_term = term + 1;
   thread.processor_ns = long_behind(thread.last_term) ? sys::thread_processor_ns() : 0;
   thread.inside = false;

@@ -86,7 +86,13 @@ class Recorded {
     if (open(role, 1)) add(value);
   }
   // Begins a word, whose values add() follow. False: there is no memory.
-  bool open(Role role, std::size_t values);
+  bool open(Role role, std::size_t values) {
+    if (size_ + values + 2 > capacity_ && !grow(values)) return false;
+    words_[size_++] = static_cast<std::int64_t>(role);
+    words_[size_++] = static_cast<std::int64_t>(values);
+    return true;
+  }
+  [[gnu::cold, gnu::noinline]] bool grow(std::size_t values);
   void add(std::int64_t value) { words_[size_++] = value; }
   void data(Role role, const void* buffer, std::int64_t count, Handle type);
   void blocks(Role role, const void* buffer, CountArray counts, Handle type, const void* types);

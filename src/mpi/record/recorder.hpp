@@ -54,8 +54,18 @@ class Recorder {
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   // Ticks of the counter for a time of the processor.
   [[nodiscard]] std::uint64_t ticks(std::uint64_t ns) const;
+  // So long a gap is worth a look at the thread's processor time, which is a system call.
+  std::uint64_t long_ticks() {
+    if (++asked_ % kAskedOften == 0) long_ticks_ = ticks(kLongNs);
+    return long_ticks_;
+  }
 
  private:
+  static constexpr std::uint64_t kLongNs = 100'000;
+  static constexpr std::uint64_t kLongTicks = 200'000;  // until it has been measured
+  static constexpr std::uint64_t kAskedOften = 1024;
+  std::uint64_t asked_ = 0, long_ticks_ = kLongTicks;
+
   std::uint32_t add_comm(MPI_Comm handle);
 
   Array<std::uint32_t> comm_ids_;  // by number
