@@ -61,7 +61,7 @@ inline void copy_payload(char* to, const char* from, std::size_t bytes) {
   // Others read the next record's line last, so a store to it waits until it comes back. In a
   // reduction, or from far away, that takes longer than the processor looks ahead. So the rank asks
   // for the line now, while it waits anyway.
-  if (bytes <= kFirstLineBytes && (call.descriptor().op != 0 || call.team().queues().is_far(queue)))
+  if (bytes <= kFirstLineBytes && (call.descriptor().op != 0 || call.team().members().is_tier() || call.team().queues().is_far(queue)))
     sys::fetch_to_write(next_record(queue));
 }
 

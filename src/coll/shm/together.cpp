@@ -46,7 +46,8 @@ void send_together(shm::Call& call, shm::OutQueue& queue, const Region& region) 
 
 void receive_together(shm::Call& call, shm::InQueue& queue, const Region& region) {
   shm::Waiter waiter(call.team().policy());
-  if (shm::receive_whole(call, queue, region, waiter, false)) return;
+  const bool fits = !call.lengths_expected() || comes_with(call, queue, region.bytes(), waiter);
+  if (fits && shm::receive_whole(call, queue, region, waiter, false)) return;
   shm::Incoming in;
   in.start(region, false);
   run_together(
