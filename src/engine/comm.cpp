@@ -158,9 +158,9 @@ Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& rec
 }
 
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good) {
-  return call_as(comm, as, descriptor_of(send, kNoRoot, good), [&](shm::Call& call) {
-    const std::uint64_t part = (in_place ? receive.at(comm_rank(comm)) : send).bytes();
-    coll_shm::allgather(call, send, receive, in_place, good, selection_of_parts(comm, as, part));
+  const Region own = in_place ? receive.at(comm_rank(comm)) : send;
+  return call_as(comm, as, descriptor_of(own, kNoRoot, good), [&](shm::Call& call) {
+    coll_shm::allgather(call, send, receive, in_place, good, selection_of_parts(comm, as, own.bytes()));
   });
 }
 
