@@ -96,7 +96,7 @@ class RailedExchange {
     for_each_peer(team, [&](int peer) {
       if (!receives) return;
       if (all) {
-        all = start_receiving_exactly(call_, From::channels, peer, in(group, peer), waiter);
+        all = start_receiving<true>(call_, From::channels, peer, in(group, peer), true, waiter);
       } else {
         team.states()[peer].in.start(in(group, peer), false);
       }

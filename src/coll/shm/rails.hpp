@@ -30,7 +30,7 @@ void receive_slices(shm::Call& call, From from, int slices, SliceOf slice_of, sh
     shm::Incoming& in = team.states()[r].in;
     if (r >= slices) return in.skip();
     if (mine.done() && call.lengths_expected()) {
-      all = start_receiving_exactly(call, from, r, slice_of(r), waiter) && all;
+      all = start_receiving<true>(call, from, r, slice_of(r), true, waiter) && all;
     } else if (mine.done()) {
       all = start_receiving(call, from, r, slice_of(r), true, waiter) && all;
     } else {

@@ -58,22 +58,6 @@ void run_either(shm::Call& call, bool together, Steps steps, Done done, Needs ne
   together ? run_together(call, steps, done, needs) : run(call, steps, done);
 }
 
-// For calls that expect lengths: whether the message that comes next has this one. False, too: it
-// may come, but the wait is long.
-inline bool comes_with(shm::Call& call, shm::InQueue& queue, std::uint64_t bytes, shm::Waiter& waiter) {
-  const bool in_lines = bytes <= shm::kMostInlineBytes && bytes > shm::kFirstLineBytes;
-  const shm::Record* const record = shm::whole::await(call, queue, waiter, false, in_lines);
-  return record != nullptr && record->message_bytes == bytes;
-}
-// As start_receiving.
-inline bool start_receiving_exactly(shm::Call& call, From from, int peer, const Region& region, shm::Waiter& waiter) {
-  shm::Team& team = call.team();
-  if (comes_with(call, queue_of(team, from, peer), region.bytes(), waiter))
-    return start_receiving(call, from, peer, region, true, waiter);
-  team.states()[peer].in.start(region, false);
-  return false;
-}
-
 // One message among the members of call.team(), whose other end may give the call up.
 void send_together(shm::Call& call, shm::OutQueue& queue, const Region& region);
 void receive_together(shm::Call& call, shm::InQueue& queue, const Region& region);
