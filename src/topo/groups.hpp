@@ -112,8 +112,8 @@ class Groups {
   [[nodiscard]] const Array<int>& order() const { return order_; }
   // All ranks in an order in which those that one member stands for are neighbours, on each level.
   [[nodiscard]] const Array<int>& places() const { return places_; }
-  // Where in order() those begin and end that this rank's slice of the highest level serves. Mostly it
-  // is this rank alone. A rank without such a slice serves none.
+  // Where in order() those begin and end that this rank's slice of the highest level serves. Mostly
+  // it is this rank alone. A rank without such a slice serves none.
   [[nodiscard]] int served_from() const { return served_from_; }
   [[nodiscard]] int served_to() const { return served_to_; }
   // Who serves this rank.

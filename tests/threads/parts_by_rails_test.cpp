@@ -136,7 +136,8 @@ TEST_P(PartsByRails, MistakesOfOneRankLeaveNobodyWaiting) {
         const bool bad = i % 2 == 0;
         const std::int32_t count = rank == wrong && !bad ? parts.count + 1 + i % 3 * 200 : parts.count;
         const Status status = Rank(comm, parts).attempt(count, rank != wrong || !bad);
-        const bool told = status == Status::peer_failed || status == Status::other_length || status == Status::truncated;
+        const bool told =
+            status == Status::peer_failed || status == Status::other_length || status == Status::truncated;
         if (bad) {
           EXPECT_EQ(status, rank == wrong ? Status::invalid : Status::peer_failed) << "seed " << parts.seed;
         } else {

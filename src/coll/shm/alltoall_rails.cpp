@@ -65,7 +65,8 @@ class RailedExchange {
   [[nodiscard]] Region out(const topo::Group& group, int member) const {
     const auto before = static_cast<unsigned>(group.cuts[static_cast<std::size_t>(member)] - group.cuts[0]);
     const int blocks = static_cast<int>(rows(group, member)) * width(group, group.index);
-    return block_.region(here_ + std::uint64_t{before} * static_cast<unsigned>(width(group, group.index)) * bytes(), blocks);
+    return block_.region(here_ + std::uint64_t{before} * static_cast<unsigned>(width(group, group.index)) * bytes(),
+                         blocks);
   }
   [[nodiscard]] Region in(const topo::Group& group, int member) const {
     const unsigned rows_here = rows(group, group.index);
@@ -141,8 +142,10 @@ class RailedExchange {
     for (int i = groups.served_from(); i < groups.served_to(); ++i) {
       const int rank = groups.order()[static_cast<std::size_t>(i)];
       char* const its = here_ + static_cast<unsigned>(i - groups.served_from()) * row;
-      if (rank == self) own = its;
-      else send_together(call_, whole.to(rank), block_.region(its, ranks));
+      if (rank == self)
+        own = its;
+      else
+        send_together(call_, whole.to(rank), block_.region(its, ranks));
     }
     here_ = const_cast<char*>(own);
   }

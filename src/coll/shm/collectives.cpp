@@ -32,7 +32,8 @@ const Tiers* rails_for(const shm::Call& call, const Selection& selection) {
 }
 
 template <class Usual>
-DataPath path_by(shm::Call& call, const Selection& selection, const Tiers& rails, std::uint64_t part_bytes, Usual usual) {
+DataPath path_by(shm::Call& call, const Selection& selection, const Tiers& rails, std::uint64_t part_bytes,
+                 Usual usual) {
   const TeamTraits members = traits_of(call.team().size(), selection.tiers, &rails);
   const std::uint64_t bytes = part_bytes * static_cast<unsigned>(members.ranks);
   const DataPath path = path_of(selection.named, members, [&](const TeamTraits& m) { return usual(bytes, m); });
