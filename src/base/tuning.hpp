@@ -127,6 +127,16 @@ struct Tuning {
   // `rails_flat_bytes` together.
   std::size_t rails_reduce_bytes = 128, rails_scatter_bytes = 2 << 10;
   std::size_t rails_flat_bytes = 1 << 10;
+  // Of this many ranks on, parts of an Allgather go by rails up to `rails_gather_bytes`, and from
+  // `from` bytes to `to`; to `to_uneven` where an L3 cache has several groups or some ranks have no
+  // slice. In between, one slot that all read takes less than one on each level. Longer ones would
+  // be copied once more where no cache holds them. Parts of an Alltoall do up to
+  // `rails_alltoall_bytes`.
+  int rails_gather_ranks = 32, rails_alltoall_ranks = 24;
+  std::size_t rails_gather_bytes = 64, rails_alltoall_bytes = 16;
+  struct RailsGatherLong {
+    std::size_t from, to, to_uneven;
+  } rails_gather_long = {512, 4 << 10, 1 << 10};
   // Bcasts of few bytes go by tiers where many ranks would read one board, in particular from a
   // cache that they share. Long ones do so from these lengths on, between sockets and within one.
   struct BcastTiers {

@@ -66,10 +66,7 @@ Refused comm_refused(const Comm& comm) {
 
 coll_shm::TeamTraits comm_members(const Comm& comm) {
   const coll_shm::TierChoice& tiers = comm.tier_choice;
-  const coll_shm::Tiers* const rails = tiers.rails_of(false, false);
-  coll_shm::TeamTraits members = coll_shm::traits_of(comm_size(comm), tiers);
-  members.rails = rails == nullptr ? 0 : rails->groups.slices(0);
-  return members;
+  return coll_shm::traits_of(comm_size(comm), tiers, tiers.rails_of(false, false));
 }
 void comm_keep_order(Comm& comm) { comm.tier_choice.left_to_right = true; }
 
@@ -97,6 +94,11 @@ shm::Progress progress_of(Status status) {
 // What a call of so many bytes, as rules count them, may choose from.
 coll_shm::Selection selection(const Comm& comm, Collective collective, std::uint64_t bytes) {
   return {comm.rules.of(collective, bytes), comm.tier_choice};
+}
+
+// The same of a call whose parts have so many bytes each.
+coll_shm::Selection selection_of_parts(const Comm& comm, Collective collective, std::uint64_t bytes) {
+  return selection(comm, collective, bytes * static_cast<unsigned>(comm_size(comm)));
 }
 
 // Makes one call: numbers it, notes it, runs it and reports it.
@@ -156,8 +158,10 @@ Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& rec
 }
 
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good) {
-  return call_as(comm, as, descriptor_of(send, kNoRoot, good),
-                 [&](shm::Call& call) { coll_shm::allgather(call, send, receive, in_place, good); });
+  const Region own = in_place ? receive.at(comm_rank(comm)) : send;
+  return call_as(comm, as, descriptor_of(own, kNoRoot, good), [&](shm::Call& call) {
+    coll_shm::allgather(call, send, receive, in_place, good, selection_of_parts(comm, as, own.bytes()));
+  });
 }
 
 Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
@@ -165,7 +169,10 @@ Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& re
       comm, as,
       descriptor_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{}, kNoRoot,
                     good),
-      [&](shm::Call& call) { coll_shm::alltoall(call, send, receive, in_place, good); });
+      [&](shm::Call& call) {
+        const std::uint64_t part = (in_place ? receive : send).at(0).bytes();
+        coll_shm::alltoall(call, send, receive, in_place, good, selection_of_parts(comm, as, part));
+      });
 }
 
 Outcome neighbors(Comm& comm, Collective as, const SentBlocks& send, const Blocks& receive, bool good) {

@@ -116,14 +116,18 @@ Status contrast(const Comm& comm, const NoteCopy& mine, int rank, const NoteCopy
 }
 
 // Both ranks make the same call, but one sends a message of another length than the other expects.
+// Or it goes another way, which follows from what both give.
 Status explain_length(const Comm& comm, const shm::Call& call, const shm::Call::Mismatch& other) {
   const ElementCode element = call.descriptor().element;
   NoteCopy theirs;
-  (void)account_of(comm, other.rank, call.number(), &theirs);
+  const bool told = account_of(comm, other.rank, call.number(), &theirs);
+  const bool other_way = told && other.bytes == other.expected_bytes;
+  const std::uint64_t sent = other_way ? theirs.descriptor.bytes : other.bytes;
+  const std::uint64_t expected = other_way ? call.descriptor().bytes : other.expected_bytes;
   log_line(LogLevel::error,
            "communicator of %d ranks, call %llu there, %s: rank %d sends %s, but rank %d expects %s: %s%s",
            comm.team->size(), ull{call.number()}, CallName(call.tag()).text, other.rank,
-           LengthWords(other.bytes, element).text, comm.team->rank(), LengthWords(other.expected_bytes, element).text,
+           LengthWords(sent, element).text, comm.team->rank(), LengthWords(expected, element).text,
            rule(Difference::length), sites_of(comm, own_call(call), other.rank, theirs).text);
   return Status::other_length;
 }

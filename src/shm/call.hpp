@@ -54,6 +54,9 @@ class Call {
   // peer that goes another way.
   void go(unsigned way) { mark_ = tag_ | way << kWayShift; }
   [[nodiscard]] std::uint64_t mark() const { return mark_; }
+  // All messages have the length that their readers expect. Any other one fails the call.
+  void expect_lengths() { lengths_expected_ = true; }
+  [[nodiscard]] bool lengths_expected() const { return lengths_expected_; }
   // Messages of so many bytes and more go by single copy.
   [[nodiscard]] std::uint64_t single_copy_from_bytes() const { return single_copy_from_bytes_; }
   // Of a message of so many bytes.
@@ -162,6 +165,7 @@ class Call {
   std::uint64_t missed_since_ns_ = 0;
   bool refusals_told_ = false;
   bool apart_ = false;
+  bool lengths_expected_ = false;
 };
 
 }  // namespace stretto::shm

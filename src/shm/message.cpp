@@ -203,7 +203,10 @@ bool Reader::look(Call& call, InQueue& queue) {
 
 bool Incoming::step(Call& call, InQueue& queue) {
   InQueue& from = refused_ ? call.team().channel(queue.writer) : queue;
+  const bool begins = !reader_.begun() && known_ == 0;
   if (!reader_.poll(call, from)) return false;
+  if (begins && call.lengths_expected() && reader_.begun() && reader_.message_bytes() != stream_.left())
+    call.report_length(queue.writer, reader_.message_bytes(), stream_.left());
   if (expected_ != 0) compare(call, from);
   if (reader_.is_single_copy()) [[unlikely]]
     return pull(call, from);

@@ -105,10 +105,12 @@ inline const Record* await(Call& call, InQueue& queue, Waiter& waiter, bool pati
 }
 
 // Whether the message that begins here is sound and goes to `region` as it is.
-inline bool fits(const Call& call, const Record* record, const Region& region) {
+template <bool kExactly>
+bool fits(const Call& call, const Record* record, const Region& region) {
   const std::uint64_t total = record->message_bytes;
   const bool plain = record->kind() == RecordKind::inlined || record->kind() == RecordKind::slot;
-  if (!plain || record->call != call.mark() || total > region.bytes()) return false;
+  if (!plain || record->call != call.mark() || (kExactly ? total != region.bytes() : total > region.bytes()))
+    return false;
   const Stamp theirs = record->stamp();
   if (theirs == 0 || (call.stamp() == 0 && total != region.bytes())) return true;
   return theirs == stamp_of(call, region);
@@ -118,13 +120,14 @@ inline bool fits(const Call& call, const Record* record, const Region& region) {
 
 // Reads a message that is on its way. It waits as long as waits are short. With `alone` (this rank
 // has no other message to move) it waits without limit, and the message may have any number of
-// fragments.
-inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
+// fragments. `kExactly`: it must have the length of `region` (Call::expect_lengths).
+template <bool kExactly = false>
+bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
   const bool in_lines = region.bytes() <= kMostInlineBytes && region.bytes() > kFirstLineBytes;
   char* target = region.flat();
   if (region.bytes() > kMostInlineBytes && queue.peek() == nullptr) fetch_target(target, region.bytes());
   const Record* record = whole::await(call, queue, waiter, alone, in_lines);
-  if (record == nullptr || !whole::fits(call, record, region)) return call.status() != Status::ok;
+  if (record == nullptr || !whole::fits<kExactly>(call, record, region)) return call.status() != Status::ok;
   std::uint64_t left = record->message_bytes;
   if (left != 0 && target == nullptr) return false;
   if (!alone && record->kind() == RecordKind::slot && record->fragment_bytes != left) return false;

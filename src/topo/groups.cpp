@@ -188,11 +188,40 @@ bool Groups::find_order(int ranks) {
   }
   served_from_ = count_ == height_ ? from : 0;
   served_to_ = count_ == height_ ? to : 0;
+  all_on_rails_ = true;
   for (int r = 0; r < ranks; ++r) {
     bool serves = true;
     for (int l = 0; l < height_; ++l)
       serves = serves && slice_of(l, r) == slice_of(l, rank_) && levels_[l].index[at(r)] == slice_of(l, r);
     if (serves) server_ = r;
+    for (int l = 0; l < height_; ++l) all_on_rails_ = all_on_rails_ && levels_[l].index[at(r)] == slice_of(l, r);
+  }
+  return true;
+}
+
+// What a member stands for are the ranks below the group of the level below that it is of.
+bool Groups::find_places(int ranks) {
+  places_.clear();
+  for (int r = 0; r < ranks; ++r) places_.push(r);
+  if (places_.failed()) return false;
+  std::sort(places_.begin(), places_.end(), [&](int a, int b) {
+    for (int l = height_ - 1; l >= 0; --l) {
+      const auto& index = levels_[l].index;
+      if (index[at(a)] != index[at(b)]) return index[at(a)] < index[at(b)];
+    }
+    return a < b;
+  });
+  for (int i = 0; i < count_; ++i) {
+    Group& group = groups_[i];
+    group.origins.clear();
+    for (int before = 0, m = 0; m <= group.size(); ++m) {
+      group.origins.push(before);
+      if (m == group.size()) break;
+      const auto& below = levels_[std::max(group.level - 1, 0)].group;
+      const int member = group.members[at(m)];
+      before += group.level == 0 ? 1 : static_cast<int>(std::count(below.begin(), below.end(), below[at(member)]));
+    }
+    if (group.origins.failed()) return false;
   }
   return true;
 }
@@ -218,7 +247,7 @@ bool Groups::find(int rank, int ranks, const Binding* bindings, const Plan& plan
   while (finding.units.size() > 1) {
     if (!add_level(finding, kNode)) return false;
   }
-  return !plan.rails || find_order(ranks);
+  return !plan.rails || (find_order(ranks) && find_places(ranks));
 }
 
 }  // namespace stretto::topo

@@ -55,6 +55,8 @@ struct Group {
   Array<int> members;  // in the order of the groups that are joined, which is that of their lowest ranks
   // Of rails: where in Groups::order() each slice begins; the last number is where they end.
   Array<int> cuts;
+  // Of rails: how many ranks the members before each one stand for; the last number is of all.
+  Array<int> origins;
 
   [[nodiscard]] int size() const { return static_cast<int>(members.size()); }
 };
@@ -104,10 +106,14 @@ class Groups {
     }
     return true;
   }
+  // Whether all ranks are on rails of all levels.
+  [[nodiscard]] bool all_on_rails() const { return all_on_rails_; }
   // All ranks in an order in which those that one slice serves are neighbours, on each level.
   [[nodiscard]] const Array<int>& order() const { return order_; }
-  // Where in it those begin and end that this rank's slice of the highest level serves. Mostly it
-  // is this rank alone. A rank without such a slice serves none.
+  // All ranks in an order in which those that one member stands for are neighbours, on each level.
+  [[nodiscard]] const Array<int>& places() const { return places_; }
+  // Where in order() those begin and end that this rank's slice of the highest level serves. Mostly
+  // it is this rank alone. A rank without such a slice serves none.
   [[nodiscard]] int served_from() const { return served_from_; }
   [[nodiscard]] int served_to() const { return served_to_; }
   // Who serves this rank.
@@ -124,6 +130,7 @@ class Groups {
   bool add_level(Finding& finding, int domains);
   bool join(Finding& finding, const Array<std::uint16_t>& group_of, int groups, int slices);
   bool find_order(int ranks);
+  bool find_places(int ranks);
   [[nodiscard]] int slice_of(int level, int rank) const {
     const int index = levels_[level].index[at(rank)];
     return level + 1 < height_ ? index % levels_[level].slices : index;
@@ -134,9 +141,10 @@ class Groups {
   int height_ = 0;
   bool keep_rank_order_ = true;
   bool span_sockets_ = false, split_caches_ = false;
+  bool all_on_rails_ = true;
   Group groups_[kMostLevels];
   Level levels_[kMostLevels];
-  Array<int> order_;
+  Array<int> order_, places_;
   int served_from_ = 0, served_to_ = 0, server_ = 0;
 };
 

@@ -74,6 +74,40 @@ def test_tiers_move_few_lines_to_few_readers(allreduce: dict[str, Any]) -> None:
     assert allreduce["crowded_lines"] <= 2 and allreduce["socket_transfers"] <= 144
 
 
+@pytest.mark.parametrize(("op", "lines"), [("allgather", 4_100), ("alltoall", 6_800)])
+def test_rails_bundle_short_parts(op: str, lines: int) -> None:
+    """A rank reads from 15 others, not from 127. With queues between all ranks there were 18,288 lines."""
+    (row,) = ask(EPYC, op, 128, [8], [node.OURS])
+    assert row["way"] == "shm:rails"
+    assert round(row["line_transfers"]) <= lines and row["most_readers"] <= 7
+
+
+@pytest.mark.slow
+def test_rails_of_allgathers_cross_between_sockets_once() -> None:
+    """A part and its record go to one rank of the other socket."""
+    (row,) = ask(EPYC, "allgather", 128, [512], [node.OURS])
+    assert row["way"] == "shm:rails"
+    assert row["socket_transfers"] <= 128 * (512 / 64 + 2)
+
+
+# (ranks, bytes) of an Allgather, and of an Alltoall: the ends of what goes by rails.
+BY_RAILS = {
+    "allgather": [(32, 8), (32, 64), (64, 64), (96, 8), (32, 512), (64, 1024)],
+    "alltoall": [(24, 8), (24, 16), (64, 16), (96, 8)],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["epyc-2x64", "xeon-wide-l3", "arm-2x64"])
+@pytest.mark.parametrize("op", BY_RAILS)
+def test_rails_take_no_longer_than_queues_between_all_ranks(name: str, op: str) -> None:
+    flat = {"allgather": "shm:boards", "alltoall": "shm:channels"}[op]
+    for ranks, size in BY_RAILS[op]:
+        ours, all_read = ask(machines.load(name), op, ranks, [size], [node.OURS, flat])
+        assert ours["way"] == "shm:rails"
+        assert ours["time_us"] <= all_read["time_us"], (ranks, size)
+
+
 def test_slices_of_long_allreduces_rarely_cross_between_sockets() -> None:
     """To the other socket and back, once by each lowest group's rank. By slices of all ranks it is 8 times as many
     lines."""

@@ -16,7 +16,7 @@ PLACES = {
     "nowhere": "",
 }
 BY_TIERS = ("barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "scan", "exscan")
-RULES = "".join(f"{name}: shm:tiers\n" for name in BY_TIERS)
+RULES = "".join(f"{name}: shm:tiers\n" for name in BY_TIERS) + "allgather: shm:rails\nalltoall: shm:rails\n"
 
 
 @pytest.fixture

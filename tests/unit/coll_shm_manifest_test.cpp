@@ -65,6 +65,39 @@ TEST(CollShmManifest, TheThresholdsDecide) {
   EXPECT_EQ(name(Collective::reduce, kTuning.rails_reduce_bytes + 1, 128, true, true, 8), "rails");
 }
 
+TEST(CollShmManifest, PartsGoByRailsWhereTheyAreShortAndRanksMany) {
+  const auto by_rails = [](Collective collective, std::uint64_t part, int ranks, bool wide_caches = false,
+                           bool even_rails = true) {
+    const coll_shm::TeamTraits members = {ranks, true, true, wide_caches, 8, even_rails};
+    const std::uint64_t bytes = part * static_cast<unsigned>(ranks);
+    return coll_shm::algorithm_of(collective, bytes, members).path == coll_shm::DataPath::rails;
+  };
+  const int gather = kTuning.rails_gather_ranks, each = kTuning.rails_alltoall_ranks;
+  const auto& far = kTuning.rails_gather_long;
+  EXPECT_TRUE(by_rails(Collective::allgather, kTuning.rails_gather_bytes, gather));
+  EXPECT_FALSE(by_rails(Collective::allgather, kTuning.rails_gather_bytes, gather - 1));
+  EXPECT_FALSE(by_rails(Collective::allgather, kTuning.rails_gather_bytes + 1, gather));
+  EXPECT_TRUE(by_rails(Collective::allgather, far.from, gather));
+  EXPECT_TRUE(by_rails(Collective::allgather, far.to, 128));
+  EXPECT_FALSE(by_rails(Collective::allgather, far.to + 1, 128));
+  EXPECT_FALSE(by_rails(Collective::allgather, far.to, 128, true));
+  EXPECT_FALSE(by_rails(Collective::allgather, far.to, 128, false, false));
+  EXPECT_TRUE(by_rails(Collective::allgather, far.to_uneven, 128, true));
+  EXPECT_TRUE(by_rails(Collective::alltoall, kTuning.rails_alltoall_bytes, each));
+  EXPECT_FALSE(by_rails(Collective::alltoall, kTuning.rails_alltoall_bytes + 1, each));
+  EXPECT_FALSE(by_rails(Collective::alltoall, 8, each - 1));
+}
+
+// A rank does not know the lengths of others' parts.
+TEST(CollShmManifest, PartsOfSeveralLengthsGoByNoRails) {
+  const coll_shm::TeamTraits members = {128, true, true, false, 8, true};
+  for (const Collective c : {Collective::allgatherv, Collective::alltoallv, Collective::alltoallw}) {
+    EXPECT_EQ(coll_shm::algorithm_of(c, 0, members).path, coll_shm::DataPath::whole);
+    EXPECT_EQ(coll_shm::find_algorithm(c, "rails"), nullptr);
+    EXPECT_EQ(std::string(coll_shm::expected(c)).find("rails"), std::string::npos);
+  }
+}
+
 TEST(CollShmManifest, EachAlgorithmHasAFileANameAndAPathOfItsOwn) {
   std::set<std::string> names;
   std::set<std::pair<Collective, coll_shm::DataPath>> paths;

@@ -104,6 +104,30 @@ void judge_rails(const std::vector<Groups>& all) {
     }
   }
   for (const int times : served) EXPECT_EQ(times, 1);
+  const bool alone = std::all_of(all.begin(), all.end(),
+                                 [](const Groups& mine) { return mine.served_to() == mine.served_from() + 1; });
+  for (const Groups& mine : all) EXPECT_EQ(mine.all_on_rails(), alone);
+}
+
+// What the members of a group stand for are neighbours in the order of places, in their order. In
+// the end one group stands for all.
+void judge_places(const std::vector<Groups>& all) {
+  for (const Groups& mine : all) {
+    EXPECT_TRUE(std::equal(mine.places().begin(), mine.places().end(), all[0].places().begin()));
+    std::set<int> ranks(mine.places().begin(), mine.places().end());
+    EXPECT_EQ(ranks.size(), all.size());
+    for (int i = 0; i < mine.count(); ++i) {
+      const Group& group = mine[i];
+      ASSERT_EQ(std::ssize(group.origins), group.size() + 1);
+      const auto begin = std::find_if(mine.places().begin(), mine.places().end(),
+                                      [&](int rank) { return mine.member_over(group, rank) == 0; });
+      for (int m = 0; m < group.size(); ++m) {
+        for (int at = group.origins[m]; at < group.origins[m + 1]; ++at)
+          EXPECT_EQ(mine.member_over(group, begin[at]), m);
+      }
+      if (mine.has_all(group)) EXPECT_EQ(group.origins[group.origins.size() - 1], std::ssize(all));
+    }
+  }
 }
 
 Bindings bound(int ranks, const std::function<Binding(int)>& where) {
@@ -137,6 +161,7 @@ TEST(Groups, OfRailsAreByCacheSocketAndNode) {
   const auto all = rails_of(128, bindings);
   judge(all, topo::kRailsPlan);
   judge_rails(all);
+  judge_places(all);
   for (const Groups& mine : all) EXPECT_EQ(sizes(mine), (std::vector<int>{8, 8, 2}));
   EXPECT_EQ(members(all[9][1]), (std::vector<int>{1, 9, 17, 25, 33, 41, 49, 57}));
   EXPECT_EQ(members(all[9][2]), (std::vector<int>{9, 73}));
@@ -150,6 +175,7 @@ TEST(Groups, OfAWideCacheAreParts) {
   const auto all = rails_of(96, bindings);
   judge(all, topo::kRailsPlan);
   judge_rails(all);
+  judge_places(all);
   EXPECT_EQ(sizes(all[95]), (std::vector<int>{8, 6, 2}));
   EXPECT_EQ(sizes(groups_of(96, bindings)[0]), (std::vector<int>{8, 12}));
 }
@@ -159,6 +185,7 @@ TEST(Groups, OfUnevenRailsAreByRank) {
   const auto all = rails_of(33, bound(33, [](int r) { return at(r / 8, 0, 0); }));
   judge(all, topo::kRailsPlan);
   judge_rails(all);
+  judge_places(all);
   EXPECT_EQ(all[0].slices(0), 6);
   EXPECT_EQ(sizes(all[0]), (std::vector<int>{6, 5}));
 }
@@ -197,6 +224,7 @@ TEST(Groups, OfDealtRanksAreByPlace) {
   EXPECT_EQ(sizes(all[0]), (std::vector<int>{8, 4}));
   EXPECT_EQ(members(all[3][0]), (std::vector<int>{3, 7, 11, 15, 19, 23, 27, 31}));
   judge_rails(rails_of(32, bindings));
+  judge_places(rails_of(32, bindings));
 }
 
 TEST(Groups, APlacementFileNamesDomainsByTheirPaths) {

@@ -95,10 +95,22 @@ std::string choose(const std::string& collective, const std::string& way, engine
   return "";
 }
 
+// As rules count them: all parts together, where ranks have parts.
+static std::size_t bytes_of_call(Collective called, std::size_t bytes, const engine::Comm& comm) {
+  switch (called) {
+    case Collective::reduce_scatter_block:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::allgather:
+    case Collective::alltoall: return bytes * static_cast<std::size_t>(engine::comm_size(comm));
+    default: return bytes;
+  }
+}
+
 std::string way_of(const std::string& collective, std::size_t bytes, const std::string& way, const engine::Comm& comm) {
   const Collective called = collective_named(collective.c_str());
   const coll_shm::TeamTraits members = engine::comm_members(comm);
-  const coll_shm::Algorithm* serves = &coll_shm::algorithm_of(called, bytes, members);
+  const coll_shm::Algorithm* serves = &coll_shm::algorithm_of(called, bytes_of_call(called, bytes, comm), members);
   if (way != kOurs) {
     const coll_shm::Algorithm* const named =
         coll_shm::find_algorithm(called, way.c_str() + std::strlen(coll_shm::kPrefix));

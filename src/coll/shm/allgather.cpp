@@ -4,11 +4,12 @@
 // first. Both go on together. So no rank waits with a full lane for a peer that waits with a full
 // lane for it.
 #include "coll/shm/collectives.hpp"
-#include "coll/shm/steps.hpp"
+#include "coll/shm/together.hpp"
 
 namespace stretto::coll_shm {
 
-void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good) {
+void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
+                      bool together) {
   shm::Team& team = call.team();
   const Region source = !in_place ? send : good ? receive.at(team.rank()) : kNothing;
   shm::Outgoing mine;
@@ -20,8 +21,8 @@ void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool 
   OverlappedCopy copy = good && !in_place ? own_block(call, receive.at(team.rank()), send) : OverlappedCopy();
   if (sent) copy.finish();
   if (start_receiving_all(call, From::boards, receive, good, mine.done()) && sent) return;
-  run(
-      call,
+  run_either(
+      call, together,
       [&] {
         bool moved = false;
         if (!mine.done()) {
@@ -30,7 +31,8 @@ void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool 
         }
         return step_incoming(call, From::boards) || moved;
       },
-      [&] { return mine.done() && incoming_done(team); });
+      [&] { return mine.done() && incoming_done(team); },
+      [&](int peer) { return !mine.done() || misses(team.states()[peer].in, team.member(peer).board); });
   copy.finish();
 }
 

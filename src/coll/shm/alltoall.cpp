@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "coll/shm/collectives.hpp"
-#include "coll/shm/steps.hpp"
+#include "coll/shm/together.hpp"
 
 namespace stretto::coll_shm {
 
@@ -35,7 +35,8 @@ char* start_aside(shm::Team& team, const Blocks& blocks) {
 
 }  // namespace
 
-void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
+void alltoall_channels(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good,
+                       bool together) {
   shm::Team& team = call.team();
   char* aside = nullptr;
   if (in_place && good) {
@@ -51,14 +52,15 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
   copy.advance(piece);
   if (start_receiving_all(call, From::channels, receive, sound, copy.done() && (sent || outgoing_done(team))) && sent)
     return;
-  run(
-      call,
+  run_either(
+      call, together,
       [&] {
         bool moved = step_outgoing(call);
         moved = copy.advance(piece) || moved;
         return step_incoming(call, From::channels) || moved;
       },
-      [&] { return copy.done() && outgoing_done(team) && incoming_done(team); });
+      [&] { return copy.done() && outgoing_done(team) && incoming_done(team); },
+      [&](int peer) { return !team.states()[peer].out.done() || misses(team.states()[peer].in, team.channel(peer)); });
   std::free(aside);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "coll/shm/collectives.hpp"
 
+#include "coll/algorithm.hpp"
+
 namespace stretto::coll_shm {
 
 void barrier(shm::Call& call, const Selection& selection) {
@@ -18,6 +20,51 @@ void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Sel
   const DataPath path = path_of(selection.named, members, [&](const TeamTraits& m) { return bcast_path(bytes, m); });
   const bool flat = path == DataPath::whole || bytes >= call.single_copy_from_bytes();
   bcast_tiers(call, buffer, root, good, selection.tiers, flat);
+}
+
+namespace {
+
+// The rails of a call whose parts all have one length. Null: there are none, or ranks know the
+// lengths of some parts only.
+const Tiers* rails_for(const shm::Call& call, const Selection& selection) {
+  const auto as = static_cast<Collective>(call.tag() & 0xff);
+  return as == coll::regular_form(as) ? selection.tiers.rails_of(false, false) : nullptr;
+}
+
+template <class Usual>
+DataPath path_by(shm::Call& call, const Selection& selection, const Tiers& rails, std::uint64_t part_bytes,
+                 Usual usual) {
+  const TeamTraits members = traits_of(call.team().size(), selection.tiers, &rails);
+  const std::uint64_t bytes = part_bytes * static_cast<unsigned>(members.ranks);
+  const DataPath path = path_of(selection.named, members, [&](const TeamTraits& m) { return usual(bytes, m); });
+  call.go(static_cast<unsigned>(path));
+  if (path == DataPath::rails) call.expect_lengths();
+  return path;
+}
+
+}  // namespace
+
+// Receivers may have declared more than is sent, so what a rank sends decides.
+void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
+               const Selection& selection) {
+  const Tiers* const rails = rails_for(call, selection);
+  if (rails == nullptr) return allgather_boards(call, send, receive, in_place, good, false);
+  if (!good) return call.fail(Status::invalid);
+  const Region own = in_place ? receive.at(call.team().rank()) : send;
+  const DataPath path = path_by(call, selection, *rails, own.bytes(), allgather_path);
+  path == DataPath::rails ? allgather_rails(call, own, receive, *rails)
+                          : allgather_boards(call, send, receive, in_place, true, true);
+}
+
+void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good,
+              const Selection& selection) {
+  const Tiers* const rails = rails_for(call, selection);
+  if (rails == nullptr) return alltoall_channels(call, send, receive, in_place, good, false);
+  if (!good) return call.fail(Status::invalid);
+  const Blocks& own = in_place ? receive : send;
+  const DataPath path = path_by(call, selection, *rails, own.at(0).bytes(), alltoall_path);
+  path == DataPath::rails ? alltoall_rails(call, own, receive, *rails)
+                          : alltoall_channels(call, send, receive, in_place, true, true);
 }
 
 }  // namespace stretto::coll_shm

@@ -20,14 +20,23 @@ void barrier_tiers(shm::Call& call, const Tiers& tiers);
 void bcast_board(shm::Call& call, const Region& buffer, int root, bool good);
 // `flat`: the root publishes on its own board, and others expect that.
 void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, const TierChoice& tiers, bool flat);
+// `together`: peers may give the call up, or go another way.
+void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
+                      bool together);
+void allgather_rails(shm::Call& call, const Region& own, const Blocks& receive, const Tiers& rails);
+void alltoall_channels(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good,
+                       bool together);
+void alltoall_rails(shm::Call& call, const Blocks& send, const Blocks& receive, const Tiers& rails);
 
 void barrier(shm::Call& call, const Selection& selection);
 void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection);
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
 void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
-void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good);
+void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
+               const Selection& selection);
 // In place, `receive` also holds what is sent.
-void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good);
+void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good,
+              const Selection& selection);
 // One block to each neighbour, and one from each.
 void neighbors(shm::Call& call, const Neighborhood& neighborhood, const SentBlocks& send, const Blocks& receive,
                bool good);

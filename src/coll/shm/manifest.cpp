@@ -32,6 +32,14 @@ bool reduce_scatters(std::uint64_t bytes, const TeamTraits& members) {
   return reduce_scatter_path(bytes, members) == kPath;
 }
 template <DataPath kPath>
+bool allgathers(std::uint64_t bytes, const TeamTraits& members) {
+  return allgather_path(bytes, members) == kPath;
+}
+template <DataPath kPath>
+bool alltoalls(std::uint64_t bytes, const TeamTraits& members) {
+  return alltoall_path(bytes, members) == kPath;
+}
+template <DataPath kPath>
 bool scans(std::uint64_t bytes, const TeamTraits& members) {
   return scan_path(bytes, members) == kPath;
 }
@@ -48,8 +56,10 @@ constexpr Algorithm kManifest[] = {
     {Collective::bcast,           "tiers",         "bcast_tiers.cpp",           kTiers,            bcasts<kTiers>},
     {Collective::gather,          "channels",      "gather.cpp",                kWhole,            always},
     {Collective::scatter,         "channels",      "scatter.cpp",               kWhole,            always},
-    {Collective::allgather,       "boards",        "allgather.cpp",             kWhole,            always},
-    {Collective::alltoall,        "channels",      "alltoall.cpp",              kWhole,            always},
+    {Collective::allgather,       "boards",        "allgather.cpp",             kWhole,            allgathers<kWhole>},
+    {Collective::allgather,       "rails",         "allgather_rails.cpp",       kRails,            allgathers<kRails>, true},
+    {Collective::alltoall,        "channels",      "alltoall.cpp",              kWhole,            alltoalls<kWhole>},
+    {Collective::alltoall,        "rails",         "alltoall_rails.cpp",        kRails,            alltoalls<kRails>, true},
     {Collective::neighbor_allgather, "channels",   "neighbors.cpp",             kWhole,            always},
     {Collective::neighbor_alltoall, "channels",    "neighbors.cpp",             kWhole,            always},
     {Collective::reduce,          "root",          "reduce_root.hpp",           kWhole,            reduces<kWhole>},
@@ -81,9 +91,12 @@ struct Expected {
     while (*words != 0) *at++ = *words++;
   }
 };
+// By whether the collective has parts of several lengths.
+template <bool kIrregular>
 constexpr auto kExpected = [] {
   std::array<Expected, kCollectives> all;
   for (const Algorithm& algorithm : kManifest) {
+    if (kIrregular && algorithm.regular) continue;
     Expected& expected = all[static_cast<std::size_t>(algorithm.collective)];
     expected.add(*expected.text == 0 ? "an algorithm over shared memory was expected: " : " or ");
     expected.add(kPrefix);
@@ -92,29 +105,36 @@ constexpr auto kExpected = [] {
   return all;
 }();
 
+bool is_of(const Algorithm& algorithm, Collective collective) {
+  const Collective regular = coll::regular_form(collective);
+  return algorithm.collective == regular && (collective == regular || !algorithm.regular);
+}
+
 }  // namespace
 
 std::span<const Algorithm> manifest() { return kManifest; }
 
 const Algorithm* find_algorithm(Collective collective, const char* name) {
   for (const Algorithm& algorithm : kManifest) {
-    if (algorithm.collective == coll::regular_form(collective) && std::strcmp(algorithm.name, name) == 0)
-      return &algorithm;
+    if (is_of(algorithm, collective) && std::strcmp(algorithm.name, name) == 0) return &algorithm;
   }
   return nullptr;
 }
 
 const Algorithm& algorithm_of(Collective collective, std::uint64_t bytes, const TeamTraits& members) {
-  const Algorithm* found = nullptr;
+  const Algorithm* first = nullptr;
   for (const Algorithm& algorithm : kManifest) {
-    const bool fits = algorithm.collective == coll::regular_form(collective) && algorithm.serves(bytes, members);
-    if (fits && found == nullptr) found = &algorithm;
+    if (!is_of(algorithm, collective)) continue;
+    if (algorithm.serves(bytes, members)) return algorithm;
+    if (first == nullptr) first = &algorithm;
   }
-  return *found;
+  return *first;  // a v-form, whose regular form would go by an algorithm that it has not
 }
 
 const char* expected(Collective collective) {
-  return kExpected[static_cast<std::size_t>(coll::regular_form(collective))].text;
+  const Collective regular = coll::regular_form(collective);
+  const auto& all = collective == regular ? kExpected<false> : kExpected<true>;
+  return all[static_cast<std::size_t>(regular)].text;
 }
 
 }  // namespace stretto::coll_shm

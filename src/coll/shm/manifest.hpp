@@ -18,6 +18,7 @@ struct Algorithm {
   // Whether it serves calls of so many bytes among these ranks, as a plan counts bytes, where no
   // rule names another. For reductions: by kernels.
   bool (*serves)(std::uint64_t bytes, const TeamTraits& members);
+  bool regular = false;  // it does not serve the v-form
 };
 // Rules and the tool name an algorithm "shm:" and its name.
 inline constexpr char kPrefix[] = "shm:";

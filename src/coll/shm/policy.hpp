@@ -20,6 +20,7 @@ struct TeamTraits {
   bool span_sockets = false;  // whether ranks are bound to different sockets
   bool wide_caches = false;   // whether an L3 cache has ranks of several groups
   int rails = 0;              // of a lowest group, if the call may go by rails
+  bool even_rails = false;    // whether each rank has a slice on each level
 };
 
 // From how many ranks on a Reduce goes by slices. With kernels and two ranks, the root combines as
@@ -60,6 +61,21 @@ inline DataPath reduce_scatter_path(std::uint64_t bytes, const TeamTraits& membe
   const bool many = members.ranks > kTuning.flat_ranks;
   if (many ? members.rails != 0 : is_for_rails(bytes, kTuning.rails_scatter_bytes, members)) return DataPath::rails;
   return many && members.tiers && bytes <= kTuning.tiers_reduce_bytes ? DataPath::tiers : DataPath::slices;
+}
+// `bytes`: of all parts together.
+inline DataPath allgather_path(std::uint64_t bytes, const TeamTraits& members) {
+  const std::uint64_t ranks = static_cast<unsigned>(members.ranks);
+  if (members.rails == 0 || members.ranks < kTuning.rails_gather_ranks) return DataPath::whole;
+  const bool full = members.even_rails && !members.wide_caches;
+  const bool is_short = bytes <= kTuning.rails_gather_bytes * ranks;
+  const bool is_long = bytes >= kTuning.rails_gather_long.from * ranks &&
+                       bytes <= (full ? kTuning.rails_gather_long.to : kTuning.rails_gather_long.to_uneven) * ranks;
+  return is_short || is_long ? DataPath::rails : DataPath::whole;
+}
+inline DataPath alltoall_path(std::uint64_t bytes, const TeamTraits& members) {
+  const bool many = members.rails != 0 && members.ranks >= kTuning.rails_alltoall_ranks;
+  const bool few = bytes <= kTuning.rails_alltoall_bytes * static_cast<unsigned>(members.ranks);
+  return many && few ? DataPath::rails : DataPath::whole;
 }
 // Two ranks are a chain of one message.
 inline DataPath scan_path(std::uint64_t bytes, const TeamTraits& members) {

@@ -29,7 +29,9 @@ void receive_slices(shm::Call& call, From from, int slices, SliceOf slice_of, sh
   for_each_peer(team, [&](int r) {
     shm::Incoming& in = team.states()[r].in;
     if (r >= slices) return in.skip();
-    if (mine.done()) {
+    if (mine.done() && call.lengths_expected()) {
+      all = start_receiving<true>(call, from, r, slice_of(r), true, waiter) && all;
+    } else if (mine.done()) {
       all = start_receiving(call, from, r, slice_of(r), true, waiter) && all;
     } else {
       in.start(slice_of(r), false);

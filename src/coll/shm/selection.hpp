@@ -17,4 +17,12 @@ inline TeamTraits traits_of(int ranks, const TierChoice& tiers) {
   return {ranks, any, any && tiers.placed->groups.span_sockets(), any && tiers.placed->groups.split_caches()};
 }
 
+// Of one whose call may go by these rails.
+inline TeamTraits traits_of(int ranks, const TierChoice& tiers, const Tiers* rails) {
+  TeamTraits members = traits_of(ranks, tiers);
+  members.rails = rails == nullptr ? 0 : rails->groups.slices(0);
+  members.even_rails = rails != nullptr && rails->groups.all_on_rails();
+  return members;
+}
+
 }  // namespace stretto::coll_shm

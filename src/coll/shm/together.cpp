@@ -46,7 +46,9 @@ void send_together(shm::Call& call, shm::OutQueue& queue, const Region& region) 
 
 void receive_together(shm::Call& call, shm::InQueue& queue, const Region& region) {
   shm::Waiter waiter(call.team().policy());
-  if (shm::receive_whole(call, queue, region, waiter, false)) return;
+  const bool whole = call.lengths_expected() ? shm::receive_whole<true>(call, queue, region, waiter, false)
+                                             : shm::receive_whole(call, queue, region, waiter, false);
+  if (whole) return;
   shm::Incoming in;
   in.start(region, false);
   run_together(

@@ -30,14 +30,22 @@ struct Names {
 
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 62;
 
-// The first length that, by thresholds, goes by another algorithm than the length `from`. None
-// comes back above another.
+// The first length that, by thresholds, goes by another algorithm than the length `from`. One that
+// comes back above another does so at no less than twice its length.
 std::uint64_t next_length(Collective collective, std::uint64_t from, const coll_shm::TeamTraits& members) {
   const coll_shm::Algorithm& first = coll_shm::algorithm_of(collective, from, members);
-  std::uint64_t below = from, next = kLongest;
+  const auto is_first = [&](std::uint64_t bytes) {
+    return &coll_shm::algorithm_of(collective, bytes, members) == &first;
+  };
+  std::uint64_t below = from, next = from + 1;
+  while (is_first(next)) {
+    if (next == kLongest) return next;
+    below = next;
+    next = std::min(next * 3 / 2 + 1, kLongest);
+  }
   while (next - below > 1) {
     const std::uint64_t middle = below + (next - below) / 2;
-    (&coll_shm::algorithm_of(collective, middle, members) == &first ? below : next) = middle;
+    (is_first(middle) ? below : next) = middle;
   }
   return next;
 }
