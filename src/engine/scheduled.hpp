@@ -18,6 +18,8 @@ struct Scheduled {
   sched::Combination combination{};
   select::Choice choice{};  // if it has no selection, the scheduler chooses
   char* check = nullptr;    // Buffer::check
+  const KernelOp* kernel = nullptr;  // of `combination`, if it is one
+  bool leaders = false;              // the call of the nodes' leaders alone (node_part.hpp)
 };
 
 // After how long a wait the rank says for which ranks it waits, and what their hosts are called.

@@ -170,12 +170,17 @@ const CompositionName* find_composition(Collective collective, const char* name)
   return nullptr;
 }
 
-const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes) {
+const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes,
+                                        bool commutative) {
   const Selection* found = bytes < kLong.from.bytes ? &kShort : &kLong;
+  const auto fits = [&](const Selection& selection) {
+    if (!traits.is(selection.requirement)) return false;
+    if (bytes < selection.from.of(traits) || bytes >= selection.below.of(traits)) return false;
+    const coll::Algorithm* const flat = commutative ? nullptr : flat_of(selection);
+    return flat == nullptr || flat->serves(false, true);
+  };
   for (const Selection& selection : kSelections) {
-    if (selection.collective == collective && traits.is(selection.requirement) && bytes >= selection.from.of(traits) &&
-        bytes < selection.below.of(traits))
-      found = &selection;
+    if (selection.collective == collective && fits(selection)) found = &selection;
   }
   return *found;
 }
@@ -229,13 +234,31 @@ coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& h
   return plan;
 }
 
+bool splits_at_nodes(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
+                     Collective collective, std::uint64_t bytes) {
+  switch (collective) {
+    case Collective::barrier:
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::allreduce: break;
+    default: return false;
+  }
+  const bool by_levels = selection.over == Selection::Over::levels || selection.over == Selection::Over::nodes;
+  const bool by_trees = selection.form == coll::Form::allreduce_on_top || selection.form == coll::Form::reduce_bcast;
+  const int level = node_level(hierarchy);
+  return by_levels && by_trees && segments_of(selection, traits, bytes) == 1 && level + 1 < hierarchy.levels() &&
+         hierarchy.name(level).is("node");
+}
+
 coll::Schedule schedule_of(coll::Builder& builder, const Selection& selection, const topo::Hierarchies& hierarchies,
-                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem) {
+                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem, bool leaders) {
   if (problem.neighborhood != nullptr) return coll::build_neighbors(builder, problem);
   if (const coll::Algorithm* const flat = flat_of(selection))
     return coll::build(builder, *flat, problem, {segments_of(selection, traits, bytes), selection.k, 0});
   const topo::Hierarchy& hierarchy = levels_of(selection.over, hierarchies);
-  return coll::build_hierarchical(builder, hierarchy, plan_of(selection, hierarchy, traits, bytes), problem);
+  coll::HierarchyPlan plan = plan_of(selection, hierarchy, traits, bytes);
+  if (leaders) plan.lowest = plan.node_level + 1;
+  return coll::build_hierarchical(builder, hierarchy, plan, problem);
 }
 
 }  // namespace stretto::select

@@ -118,8 +118,10 @@ inline const topo::Hierarchy& levels_of(Selection::Over over, const topo::Hierar
   return over == Selection::Over::nodes ? hierarchies.nodes : hierarchies.all;
 }
 
-// A collective that was not measured has a selection, too, which is not automatic.
-const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes);
+// A collective that was not measured has a selection, too, which is not automatic. `commutative`:
+// rows of algorithms that need it count; without, they are passed over.
+const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes,
+                                        bool commutative = true);
 // Of reductions: combined from left to right in rank order, over all ranks.
 const Selection& selection_in_order(Collective collective);
 // The collectives that some row uses automatically among so many nodes: bits set by Collective.
@@ -140,8 +142,14 @@ int node_level(const topo::Hierarchy& hierarchy);
 // The plan that a selection stands for on a hierarchy.
 coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
                             std::uint64_t bytes);
-// The schedule of one rank. `bytes` are those that the selection was made by.
+// Whether the leaders of nodes can make a call by a schedule of their own, of the levels above the
+// node: it goes level by level and in one piece.
+bool splits_at_nodes(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
+                     Collective collective, std::uint64_t bytes);
+// The schedule of one rank. `bytes` are those that the selection was made by. `leaders`: of the
+// levels above the node alone.
 coll::Schedule schedule_of(coll::Builder& builder, const Selection& selection, const topo::Hierarchies& hierarchies,
-                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem);
+                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem,
+                           bool leaders = false);
 
 }  // namespace stretto::select

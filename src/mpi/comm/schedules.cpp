@@ -40,7 +40,7 @@ void join_near_members(Schedules& schedules, const State& state, engine::Process
   NearMembers near;
   if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as in schedules_create
   engine::Decline why;
-  if (engine::Comm* const node = near.share(process, schedules.transport.transport(), why))
+  if (engine::Comm* const node = near.share(process, schedules.transport.transport(), why, true))
     schedules.scheduler.join(node, near.ranks.data());
   else if (near.ranks.size() > 1)
     log_line(LogLevel::info, "schedules: messages on the node go by the MPI: %s", why.reason);
