@@ -11,7 +11,7 @@ bool has(std::uint32_t set, Collective collective) { return (set >> static_cast<
 bool Selector::start(const Circumstances& at, const Rules& rules) {
   at_ = at;
   traits_ = {.ranks = at.ranks, .nodes = at.nodes};
-  automatic_ = at.across_nodes ? automatic_across_nodes(at.nodes) : 0;
+  automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks, at.nodes) : 0;
   for (const Rule& rule : rules) {
     if (!rule.fits(at.ranks, at.nodes)) continue;
     if (rule.backend == Rule::Backend::host || rule.backend == Rule::Backend::schedule)

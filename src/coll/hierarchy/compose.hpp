@@ -75,8 +75,9 @@ struct HierarchyPlan {
   int lowest = 0;
   std::uint64_t most_carried = kTuning.carried_bytes;  // of a part, in units: Form::carriers
 
-  // Chooses one algorithm for a collective on every level, if there is one by that name.
-  void choose(Collective collective, const char* name);
+  // Chooses one algorithm for a collective on every level, if there is one by that name. k = 0: its
+  // default.
+  void choose(Collective collective, const char* name, int k = 0);
 };
 
 // Into how many stripes a plan cuts vectors. 0: it cuts none.
