@@ -24,10 +24,14 @@ sched::Costs costs_of(const topo::Hierarchy& hierarchy) {
   for (int level = 0; level <= topo::kMostLevels; ++level) {
     sched::LogGP& path = costs.paths[level].piece[0];
     path = level <= node
-               ? sched::LogGP{.latency = 250, .send_overhead = 100, .receive_overhead = 100, .gap = 120,
-                              .send_byte = 0.1, .receive_byte = 0.1}
-               : sched::LogGP{.latency = 1000, .send_overhead = 250, .receive_overhead = 250, .gap = 200,
-                              .byte_gap = 0.08};
+               ? sched::LogGP{.latency = 250,
+                              .send_overhead = 100,
+                              .receive_overhead = 100,
+                              .gap = 120,
+                              .send_byte = 0.1,
+                              .receive_byte = 0.1}
+               : sched::LogGP{
+                     .latency = 1000, .send_overhead = 250, .receive_overhead = 250, .gap = 200, .byte_gap = 0.08};
   }
   costs.reduce.piece[0] = {.fixed = 10, .per_byte = 0.1};
   costs.copy.piece[0] = {.fixed = 5, .per_byte = 0.05};
@@ -40,8 +44,8 @@ topo::Hierarchies hierarchies_of(int nodes, int each) {
   topo::Placement placement;
   topo::Hierarchies hierarchies;
   placement.start(nodes * each);
-  const bool built = placement.add_level_of("node", each) &&
-                     placement.add_level_of("leaf", std::int64_t{32} * each) && hierarchies.build(placement);
+  const bool built = placement.add_level_of("node", each) && placement.add_level_of("leaf", std::int64_t{32} * each) &&
+                     hierarchies.build(placement);
   if (!built) std::exit(1);
   return hierarchies;
 }
@@ -85,8 +89,11 @@ class Rows {
       return select::schedule_of(builder, selection, hierarchies_, traits_, whole, select::problem_of(shape, rank));
     });
     if (!timed) std::exit(1);
-    std::string name = selection.over == select::Selection::Over::nodes ? "nodes" : selection.is_flat() ? "ranks" : "levels";
-    for (const char* const by : {selection.down, selection.up, selection.across}) name += std::string(" ") + (by ? by : "-");
+    std::string name = selection.over == select::Selection::Over::nodes ? "nodes"
+                       : selection.is_flat()                            ? "ranks"
+                                                                        : "levels";
+    for (const char* const by : {selection.down, selection.up, selection.across})
+      name += std::string(" ") + (by ? by : "-");
     return {name, timer_.end()};
   }
 

@@ -59,6 +59,13 @@ void NodePart::call_as(Part& part, Collective collective, const shm::CallDescrip
   part.bytes += call.bytes();
 }
 
+// Of a leader that has sent poison: it has given up the part before this one, and has said why.
+Status NodePart::failure_of(int leader) const {
+  const shm::MemberCalls& calls = node_->team->calls();
+  const Status why = calls.given_up(leader, calls.made() - 1);
+  return why == Status::ok ? Status::peer_failed : why;
+}
+
 void NodePart::up(Part& part) {
   const Scheduled& call = part.call;
   const bool has_target = call.problem.collective == Collective::allreduce ||
@@ -80,6 +87,7 @@ void NodePart::down(Part& part) {
   const bool good = part.status == Status::ok;
   call_as(part, Collective::bcast, {result.bytes(), root, 0, 0, good},
           [&](shm::Call& shared) { coll_shm::bcast(shared, result, root, good, usual(*node_)); });
+  if (good && part.status == Status::peer_failed) part.status = failure_of(root);
 }
 
 }  // namespace stretto::engine

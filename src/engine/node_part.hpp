@@ -23,7 +23,7 @@
 namespace stretto::shm {
 class Call;
 struct CallDescriptor;
-}
+}  // namespace stretto::shm
 
 namespace stretto::engine {
 
@@ -57,6 +57,7 @@ class NodePart {
   template <class Body>
   void call_as(Part& part, Collective collective, const shm::CallDescriptor& descriptor, const Body& body);
   [[nodiscard]] int index_of(int rank) const;
+  [[nodiscard]] Status failure_of(int leader) const;
 
   Comm* node_ = nullptr;
   Array<int> ranks_;

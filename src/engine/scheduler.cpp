@@ -196,10 +196,9 @@ bool Scheduler::build(CachedProgram& entry, const Scheduled& call, const select:
   return keep(entry.begins, problem.begins, offsets(problem.parts())) &&
          keep(entry.sent_begins, problem.sent_begins, offsets(problem.sent_parts())) &&
          keep(entry.told, problem.told, problem.told_words) &&
-         entry.program.prepare(
-             select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes, problem,
-                                 call.leaders),
-             call.unit_bytes) &&
+         entry.program.prepare(select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes,
+                                                   problem, call.leaders),
+                               call.unit_bytes) &&
          entry.execution.prepare(entry.program);
 }
 
@@ -246,7 +245,8 @@ select::Choice Scheduler::choose(Collective as, std::uint64_t bytes, bool in_ord
 
 select::Choice Scheduler::choose(const Scheduled& call) {
   const coll::Problem& p = call.problem;
-  return choose(p.collective, whole_bytes(p, call.unit_bytes), p.in_order, p.commutative || !is_reduction(p.collective));
+  return choose(p.collective, whole_bytes(p, call.unit_bytes), p.in_order,
+                p.commutative || !is_reduction(p.collective));
 }
 
 void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t bytes) {
@@ -264,9 +264,7 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
 
 // Tells the ranks that wait for this rank, on this node and on others. Writes a line
 // if a member is gone.
-void Scheduler::abort(Status status, const coll::Problem& problem) {
-  tell_lost(status, problem, stack_.abort(status));
-}
+void Scheduler::abort(Status status, const coll::Problem& problem) { tell_lost(status, problem, stack_.abort(status)); }
 
 void Scheduler::tell_lost(Status status, const coll::Problem& problem, const transport::Lost& found) {
   const int lost = found.rank;

@@ -72,9 +72,8 @@ TEST_P(NodePartTest, CallsFollowEachOther) {
     std::uint64_t between = 0;
     for (const Tiered tiered : {Tiered::none, Tiered::all, Tiered::some}) {
       NodesOfRanks nodes(ranks, kNode);
-      nodes.run(tiered, [&](int r, engine::Scheduler& scheduler, engine::Comm&) {
-        play(scheduler, r, ranks, 12 * kEffort);
-      });
+      nodes.run(tiered,
+                [&](int r, engine::Scheduler& scheduler, engine::Comm&) { play(scheduler, r, ranks, 12 * kEffort); });
       EXPECT_EQ(nodes.boxes.left_over(), 0u);
       std::uint64_t sent = 0;
       for (int from = 0; from < ranks; ++from) {

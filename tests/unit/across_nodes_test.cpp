@@ -127,8 +127,8 @@ TEST(AcrossNodes, ManyNodesGoByRowsOfTheirOwn) {
   EXPECT_STREQ(of(Collective::reduce, 16 << 10).up, "scatter_gather");
   EXPECT_EQ(of(Collective::allreduce, 1 << 10).form, coll::Form::rails);
   // A row's k is that of its trees: a root has so many children less one on each level.
-  coll::HierarchyPlan plan = select::plan_of(of(Collective::bcast, 16 << 10), nodes.hierarchies.nodes, nodes.traits,
-                                             16 << 10);
+  coll::HierarchyPlan plan =
+      select::plan_of(of(Collective::bcast, 16 << 10), nodes.hierarchies.nodes, nodes.traits, 16 << 10);
   EXPECT_EQ(plan.choices[static_cast<int>(Collective::bcast)][0].k, 3);
 }
 

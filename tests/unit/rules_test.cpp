@@ -163,8 +163,8 @@ TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
   EXPECT_EQ(wide.of(Collective::bcast, 8).backend, Backend::schedule);
   // Above 64 nodes, some collectives only, and communicators that do not keep too much.
   const Selector hundreds = selector_of({.ranks = 2048, .nodes = 1024, .across_nodes = true}, Rules());
-  EXPECT_EQ(hundreds.open(), bit(Collective::barrier) | bit(Collective::bcast) | bit(Collective::reduce) |
-                                 bit(Collective::allreduce));
+  EXPECT_EQ(hundreds.open(),
+            bit(Collective::barrier) | bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::allreduce));
   const int most = kTuning.schedule_automatic_ranks;
   EXPECT_EQ(selector_of({.ranks = most + 1, .nodes = 1024, .across_nodes = true}, Rules()).open(), 0u);
   const Selector many = selector_of({.ranks = 2 * most, .nodes = most + 1, .across_nodes = true}, rules);
