@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What is built in between nodes beside the best candidate, by the timer, among many nodes.
-//   cmake --build build/release --target defaults && build/release/defaults NODES RANKS_EACH [OP [BYTES...]]
+//   cmake --build build/release --target defaults
+//   build/release/defaults NODES RANKS_EACH [OP [BYTES...]]
 // A row: collective, bytes, the time of what is built in, the best candidate and its time, and the
 // ratio. Candidates of more than kMostSteps steps are left out. The machine is a round one: nodes
 // with a port of 12.5 GB/s each.

@@ -161,7 +161,7 @@ struct Tuning {
   // A schedule has at most `schedule_most_segments` segments. select/across_nodes.cpp says which
   // schedule is taken when. Its rows for all nodes were measured or simulated with up to
   // `schedule_few_nodes` (docs/results/simulated.md). Those for more nodes were timed with up to
-  // `schedule_automatic_nodes` (docs/dev/large-jobs.md). There a communicator has at most
+  // `schedule_automatic_nodes` (experiment 41). There a communicator has at most
   // `schedule_automatic_ranks`, as each of its ranks keeps some 72 bytes for each.
   int schedule_most_segments = 512;
   int schedule_few_nodes = 64, schedule_automatic_nodes = 16'384, schedule_automatic_ranks = 16'384;
