@@ -129,6 +129,7 @@ constexpr Selection kSelections[] = {
     {Collective::scan,       each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi}},
     {Collective::scan,       {0},             kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
     {Collective::exscan,     {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::exscan,     {16 * kKi},      kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
     {Collective::exscan,     each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi}},
     {Collective::exscan,     {0},             kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
 

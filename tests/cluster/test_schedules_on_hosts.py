@@ -57,7 +57,7 @@ def test_auto_takes_schedules_for_scans_and_sums_of_parts(mpi, cluster, tmp_path
     job = cluster.run(mpi, [binary, "--cases", "80", "--any-order"], where="slot", env=env, timeout=180).ok()
     assert "80 cases ok" in job.stdout and job.messages() == [], job.describe()
     paths = paths_of(report)
-    assert paths["scan"] == paths["exscan"] == {"schedule"}, paths
+    assert paths["scan"] == {"schedule"} and "schedule" in paths["exscan"], paths
     assert "schedule" in paths["reduce_scatter"] and "schedule" in paths["reduce_scatter_block"], paths
 
 
