@@ -106,6 +106,7 @@ inline constexpr std::uint32_t kNativeCollectives = (1u << kCollectives) - 1;
 inline constexpr std::uint32_t kNeighborhoods = std::uint32_t{0x1f} << static_cast<int>(Collective::neighbor_allgather);
 static_assert(is_neighborhood(Collective::neighbor_alltoallw) && !is_neighborhood(Collective::reduce));
 inline constexpr std::uint32_t kReductions = kNativeCollectives & ~((1u << static_cast<int>(Collective::reduce)) - 1);
+constexpr bool is_reduction(Collective c) { return (kReductions >> static_cast<int>(c) & 1) != 0; }
 
 // What carried a call.
 enum class Path : std::uint8_t { inlined, cico, single, schedule, deferred, host, count_ };

@@ -169,10 +169,12 @@ struct Tuning {
   std::uint64_t quota_again_ns = 10'000'000'000;
 
   // A schedule has at most `schedule_most_segments` segments. select/across_nodes.cpp says which
-  // schedule is taken when. Its choice is taken automatically up to `schedule_automatic_nodes`,
-  // the most that it was simulated with (docs/results/simulated.md).
+  // schedule is taken when. Its rows for all nodes were measured or simulated with up to
+  // `schedule_few_nodes` (docs/results/simulated.md). Those for more nodes were timed with up to
+  // `schedule_automatic_nodes` (experiment 41). There a communicator has at most
+  // `schedule_automatic_ranks`, as each of its ranks keeps some 72 bytes for each.
   int schedule_most_segments = 512;
-  int schedule_automatic_nodes = 64;
+  int schedule_few_nodes = 64, schedule_automatic_nodes = 16'384, schedule_automatic_ranks = 16'384;
   int schedule_few_ranks = 32;  // the measured rows hold up to here; for more ranks, simulated ones
   // Where an Alltoallv goes by carriers, blocks up to this length do (coll/hierarchy/alltoall.cpp).
   std::uint64_t carried_bytes = 4 << 10;

@@ -77,8 +77,9 @@ Comm* Agreement::reach(std::uint32_t wanted) {
   return comm_;
 }
 
-Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline) {
-  Agreement agreement(process, bootstrap);
+Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline,
+                  bool serves_node) {
+  Agreement agreement(process, bootstrap, serves_node);
   Comm* comm = agreement.reach(wanted);
   if (!comm) decline = agreement.verdict();
   return comm;

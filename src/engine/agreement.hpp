@@ -74,7 +74,8 @@ struct Introduction {
 // One attempt to make a communicator.
 class Agreement {
  public:
-  Agreement(Process& process, const Bootstrap& bootstrap) : process_(process), bootstrap_(bootstrap) {
+  Agreement(Process& process, const Bootstrap& bootstrap, bool serves_node)
+      : process_(process), bootstrap_(bootstrap), serves_node_(serves_node) {
     const Locked locked(process_.lock);
     ++process_.agreements;
   }
@@ -134,6 +135,7 @@ class Agreement {
 
   Process& process_;
   const Bootstrap& bootstrap_;
+  bool serves_node_;
   Introduction mine_{};
   Introduction* all_ = nullptr;
   std::uint32_t* words_ = nullptr;  // in the same memory, behind `all_`

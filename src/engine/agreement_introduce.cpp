@@ -120,7 +120,9 @@ void Agreement::prepare() {
 bool Agreement::reserve_tiers() {
   mine_.tier_members = process_.settings.tier_members;
   mine_.tiers_wanted = process_.settings.tiers_from_ranks != kTuning.tiers_from_ranks;
-  if (mine_.collectives == 0 || bootstrap_.size < process_.settings.tiers_from_ranks) return true;
+  // A watchdog says for which ranks a schedule waits. Tiers do not tell.
+  const bool wants = mine_.collectives != 0 || (serves_node_ && process_.settings.watchdog_seconds == 0);
+  if (!wants || bootstrap_.size < process_.settings.tiers_from_ranks) return true;
   mine_.binding = binding_of(process_);
   bool all = true;
   mine_.blocks.each(bootstrap_.size, [&](std::uint64_t& offset, int members) {

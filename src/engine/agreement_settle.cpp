@@ -65,8 +65,10 @@ void Agreement::settle() {
   comm_->team->queues().far_from(far_from_ns(process_.settings.streaming));
   comm_->team->store_past_from(
       past_from_bytes(process_.settings.streaming, process_.l3, bootstrap_.size, comm_->crowded));
+  const auto level = static_cast<shm::CheckLevel>(check);
+  if (serves_node_) comm_->team->calls().set_check(std::min(level, shm::CheckLevel::usual));
   if (comm_->collectives == 0) return;
-  comm_->team->calls().set_check(static_cast<shm::CheckLevel>(check));
+  comm_->team->calls().set_check(level);
   comm_->noted = check != 0 || process_.settings.watchdog_seconds != 0;
 }
 

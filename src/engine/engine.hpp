@@ -117,8 +117,10 @@ struct Decline {
 // on every member or on none. If null, `decline` says who declined and why. `wanted` is the set of
 // collectives that this rank's options leave to Stretto. comm_collectives() is the set that all
 // ranks want. If `wanted` is empty, the communicator carries messages of schedules
-// (transport/shm.hpp), without checks and notes.
-Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline);
+// (transport/shm.hpp), without notes. With `serves_node` it has tiers all the same, if it can have
+// them and no rank has a watchdog: it makes the node's part of schedules (node_part.hpp).
+Comm* comm_create(Process& process, const Bootstrap& bootstrap, std::uint32_t wanted, Decline& decline,
+                  bool serves_node = false);
 // Local. It does not synchronise: memory that peers may still read stays until they have read it.
 void comm_free(Comm* comm);
 

@@ -16,8 +16,10 @@ struct Scheduled {
   const char* send = nullptr;
   char* receive = nullptr;
   sched::Combination combination{};
-  select::Choice choice{};  // if it has no selection, the scheduler chooses
-  char* check = nullptr;    // Buffer::check
+  select::Choice choice{};           // if it has no selection, the scheduler chooses
+  char* check = nullptr;             // Buffer::check
+  const KernelOp* kernel = nullptr;  // of `combination`, if it is one
+  bool leaders = false;              // the call of the nodes' leaders alone (node_part.hpp)
 };
 
 // After how long a wait the rank says for which ranks it waits, and what their hosts are called.

@@ -21,6 +21,7 @@ Outcome prepare(Prepared& p, coll::Problem problem, const KernelArgs& vector, co
   problem.in_place = gets && vector.own == vector.out;
   p.kernel = reduction;
   p.call = Scheduled{problem, reduction.element_bytes, vector.own, gets ? vector.out : nullptr, {&p.kernel, by_kernel}};
+  p.call.kernel = &p.kernel;
   p.call.choice = p.scheduler.choose(p.call);
   p.moves = p.call.choice.backend == Backend::schedule;
   return p.moves ? outcome_of(Status::ok) : left_to(p.call.choice.backend);
@@ -34,13 +35,13 @@ Outcome prepare(Prepared& p, coll::Problem problem, const FunctionArgs& operands
   const std::uint64_t element_bytes = operands.grown.layout ? operands.grown.layout->size : 0;
   if (element_bytes == 0) return outcome_of(Status::ok);  // nothing, or elements of nothing
   problem.in_order = p.scheduler.in_order(operation.rounds);
+  problem.commutative = operation.commutative && !problem.in_order;
   const select::Choice choice = p.scheduler.choose({problem, element_bytes});
   if (choice.backend != Backend::schedule) return left_to(choice.backend);
   p.function = {operation, operands.arrived, operands.grown, operands.grown.count, element_bytes};
   char* const own = p.source.from(operands.own, count * element_bytes);
   char* const out = p.target.to(operands.out, out_count * element_bytes);
   if (p.source.failed() || p.target.failed()) return outcome_of(Status::no_memory);
-  problem.commutative = operation.commutative && !problem.in_order;
   problem.in_place = own && own == out;
   p.call = {problem, element_bytes, own, out, {&p.function, combine_packed}, choice};
   p.moves = true;

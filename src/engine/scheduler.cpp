@@ -23,7 +23,7 @@ namespace {
 // What a schedule depends on, apart from the vectors of lengths: the call, and the choice for it.
 struct Shape {
   Collective collective;
-  bool in_place, commutative, in_order;
+  bool in_place, commutative, in_order, leaders;
   int root;
   std::uint64_t count, unit_bytes;
   select::Choice by;
@@ -32,7 +32,7 @@ struct Shape {
 
 Shape shape_of(const Scheduled& call, const select::Choice& by) {
   const coll::Problem& p = call.problem;
-  return {p.collective, p.in_place, p.commutative, p.in_order, p.root, p.count, call.unit_bytes, by};
+  return {p.collective, p.in_place, p.commutative, p.in_order, call.leaders, p.root, p.count, call.unit_bytes, by};
 }
 
 // Of a communicator's calls by one choice, all have as many words, or none.
@@ -113,7 +113,8 @@ bool Scheduler::open(int rank, const topo::Placement& placement, const topo::Lev
 
 void Scheduler::join(Comm* node, const int* ranks) {
   node_ = node;
-  if (!stack_.join(*node->team, ranks, size())) std::abort();  // a few words a rank, and peers rely on this rank
+  // A few words a rank, and peers rely on this rank.
+  if (!stack_.join(*node->team, ranks, size()) || !node_part_.join(*node, ranks)) std::abort();
   policy_.poke = poke_;  // a wait for the node alone does not drive the host, so the policy must
 }
 
@@ -195,9 +196,9 @@ bool Scheduler::build(CachedProgram& entry, const Scheduled& call, const select:
   return keep(entry.begins, problem.begins, offsets(problem.parts())) &&
          keep(entry.sent_begins, problem.sent_begins, offsets(problem.sent_parts())) &&
          keep(entry.told, problem.told, problem.told_words) &&
-         entry.program.prepare(
-             select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes, problem),
-             call.unit_bytes) &&
+         entry.program.prepare(select::schedule_of(builder_, *by.selection, hierarchies_, selector_.traits(), by.bytes,
+                                                   problem, call.leaders),
+                               call.unit_bytes) &&
          entry.execution.prepare(entry.program);
 }
 
@@ -235,15 +236,17 @@ coll::Problem Scheduler::problem(Collective as, int root) const {
   return problem;
 }
 
-select::Choice Scheduler::choose(Collective as, std::uint64_t bytes, bool in_order) {
-  const select::Choice choice = selector_.of(as, bytes, in_order);
+select::Choice Scheduler::choose(Collective as, std::uint64_t bytes, bool in_order, bool commutative) {
+  const select::Choice choice = selector_.of(as, bytes, in_order, commutative);
   if (explains_) [[unlikely]]
     say(choice, as, bytes);
   return choice;
 }
 
 select::Choice Scheduler::choose(const Scheduled& call) {
-  return choose(call.problem.collective, whole_bytes(call.problem, call.unit_bytes), call.problem.in_order);
+  const coll::Problem& p = call.problem;
+  return choose(p.collective, whole_bytes(p, call.unit_bytes), p.in_order,
+                p.commutative || !is_reduction(p.collective));
 }
 
 void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t bytes) {
@@ -261,8 +264,9 @@ void Scheduler::say(const select::Choice& choice, Collective as, std::uint64_t b
 
 // Tells the ranks that wait for this rank, on this node and on others. Writes a line
 // if a member is gone.
-void Scheduler::abort(Status status, const coll::Problem& problem) {
-  const transport::Lost found = stack_.abort(status);
+void Scheduler::abort(Status status, const coll::Problem& problem) { tell_lost(status, problem, stack_.abort(status)); }
+
+void Scheduler::tell_lost(Status status, const coll::Problem& problem, const transport::Lost& found) {
   const int lost = found.rank;
   if (lost < 0) return;
   char witness[48] = "";
@@ -333,10 +337,59 @@ void Scheduler::refuse(const Scheduled& call, Status why) {
   stack_.end();
 }
 
-Outcome Scheduler::run(const Scheduled& call) {
+Outcome Scheduler::run_whole(const Scheduled& call) {
   PendingCall pending = start(call);
   wait(pending);
   return finish(pending);
+}
+
+Outcome Scheduler::run(const Scheduled& call) {
+  if (!node_part_.able()) return run_whole(call);
+  Scheduled chosen = call;
+  chosen.choice = selector_.able(call.choice.selection ? call.choice : choose(call), call.problem);
+  return goes_by_node(chosen) ? run_by_node(chosen) : run_whole(chosen);
+}
+
+// All ranks of a node find the same.
+bool Scheduler::goes_by_node(const Scheduled& call) const {
+  const select::Selection& selection = *call.choice.selection;
+  const topo::Hierarchy& hierarchy = hierarchy_of(selection);
+  if (apart_ || call.problem.neighborhood != nullptr || !node_part_.serves(call)) return false;
+  if (!select::splits_at_nodes(selection, hierarchy, selector_.traits(), call.problem.collective, call.choice.bytes))
+    return false;
+  const int level = select::node_level(hierarchy);
+  return hierarchy.under(hierarchy.group_over(rank_, level)) == node_part_.size();
+}
+
+// See node_part.hpp. Each call begins one schedule, as if it had not been split.
+Outcome Scheduler::run_by_node(const Scheduled& call) {
+  const coll::Problem& problem = call.problem;
+  const topo::Hierarchy& hierarchy = hierarchy_of(*call.choice.selection);
+  const int node = hierarchy.group_over(rank_, select::node_level(hierarchy));
+  const bool rooted = coll::has_root(problem.collective);
+  const bool is_home = rooted && hierarchy.has(node, problem.root);
+  NodePart::Part part{call, is_home ? problem.root : hierarchy.leader(node)};
+  const bool bcast = problem.collective == Collective::bcast;
+  if (!bcast) node_part_.up(part);
+  if (bcast && is_home) node_part_.down(part);
+  if (part.status == Status::ok) {
+    Scheduled leaders = call;
+    leaders.leaders = true;
+    if (is_reduction(problem.collective)) {
+      leaders.problem.in_place = !rooted || rank_ == problem.root;
+      leaders.send = node_part_.sum();
+    }
+    const Outcome outcome = run_whole(leaders);
+    part.status = outcome.status;
+    part.bytes += outcome.bytes;
+  } else {
+    refuse(call, part.status);
+    tell_lost(part.status, problem, {part.lost, -1});
+  }
+  if (!(bcast && is_home) && problem.collective != Collective::reduce) node_part_.down(part);
+  Outcome outcome = outcome_of(part.status);
+  outcome.bytes = part.bytes;
+  return outcome;
 }
 
 }  // namespace stretto::engine

@@ -11,6 +11,7 @@
 // copies, never its messages.
 #pragma once
 #include "coll/hierarchy/compose.hpp"
+#include "engine/node_part.hpp"
 #include "engine/scheduled.hpp"
 #include "sched/execute.hpp"
 #include "select/selector.hpp"
@@ -76,7 +77,8 @@ class Scheduler {
   // What `watch` points to must stay.
   void watch(const Watch& watch) { watch_ = watch; }
   // What serves a call of `bytes` bytes, as a plan counts them, and how.
-  [[nodiscard]] select::Choice choose(Collective as, std::uint64_t bytes, bool in_order = false);
+  [[nodiscard]] select::Choice choose(Collective as, std::uint64_t bytes, bool in_order = false,
+                                      bool commutative = true);
   [[nodiscard]] select::Choice choose(const Scheduled& call);
   // Whether the ranks of a node tell each other lengths before a call of this selection. A rank
   // waits for them, so calls for which the program does not wait go in turn.
@@ -113,7 +115,11 @@ class Scheduler {
   void wait(PendingCall& pending);
   [[nodiscard]] bool opens_now(Collective as) const;
   void open_connections();
+  [[nodiscard]] bool goes_by_node(const Scheduled& call) const;
+  Outcome run_whole(const Scheduled& call);
+  Outcome run_by_node(const Scheduled& call);
   void abort(Status status, const coll::Problem& problem);
+  void tell_lost(Status status, const coll::Problem& problem, const transport::Lost& found);
   void say(const select::Choice& choice, Collective as, std::uint64_t bytes);
 
   int rank_ = 0;
@@ -130,6 +136,7 @@ class Scheduler {
   transport::TcpTransport::Opening opening_;
   std::uint64_t opening_call_ = 0;  // from which call on connections are opened; 0: no longer, or never
   Comm* node_ = nullptr;            // the members on this node, whose team the stack uses
+  NodePart node_part_;
   shm::WaitPolicy policy_;
   void (*poke_)(void* host) = nullptr;  // the policy's poke, kept here while the transport itself drives the host
   Watch watch_;

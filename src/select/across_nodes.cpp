@@ -51,6 +51,16 @@ constexpr bool kOurs = true, kHosts = false;
 // vectors go through circulant graphs of nodes, and of the ranks of each node. These fill as
 // quickly as a tree, and no port sends a vector twice. Two nodes gain nothing by them.
 //
+// Rows for more than 64 nodes (kTuning.schedule_few_nodes) are the timer's choice, with a rank on
+// each of 128, 1,024 and 16,384 nodes (experiment 41). There trees have no level for
+// switches, and a vector of middle length is cut in halves. Nodes with tiers make their part over
+// shared memory, so these ranks stand for leaders. What was not timed is the MPI's, and where
+// simulated clusters say otherwise.
+//
+// Reduce_scatter: by halves while parts are short, and then around a ring, which crosses each
+// node's link once if ranks of a node follow one another. Where Open MPI takes a ring, too, its own
+// is as fast. Scans: over the levels, and long ones along a chain.
+//
 // On one node, nonblocking calls go by schedule. Each copy takes a processor's time there, and a
 // rank that waits may have none. So few and long messages are best: trees with segments of 64 KiB,
 // and for an Allreduce each rank combines its part (`stretto bench --suite nonblocking`).
@@ -70,6 +80,9 @@ constexpr Selection kSelections[] = {
     {Collective::bcast,      each(16 * kKi),  kOurs,  chain,  allreduce_on_top, "chain",    nullptr,    nullptr,              {8 * kKi}},
     {Collective::bcast,      {128 * kKi},     kOurs,  nodes,  allreduce_on_top, "circulant", nullptr,   nullptr,              {4 * kKi},     Requirement::many_nodes},
     {Collective::bcast,      {512 * kKi},     kOurs,  nodes,  allreduce_on_top, "circulant", nullptr,   nullptr,              {8 * kKi},     Requirement::many_nodes},
+    {Collective::bcast,      {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::wide},
+    {Collective::bcast,      {8 * kKi},       kOurs,  nodes,  allreduce_on_top, "knomial",  nullptr,    nullptr,              {0},           Requirement::wide, 0, 3},
+    {Collective::bcast,      {32 * kKi},      kOurs,  levels, allreduce_on_top, "circulant", nullptr,   nullptr,              {16 * kKi},    Requirement::wide},
     {Collective::bcast,      {16 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", nullptr,    nullptr,              {64 * kKi},    Requirement::one_node},
 
     {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0}},
@@ -82,6 +95,9 @@ constexpr Selection kSelections[] = {
     {Collective::reduce,     each(16 * kKi),  kOurs,  chain,  allreduce_on_top, nullptr,    "chain",    nullptr,              {8 * kKi}},
     {Collective::reduce,     {128 * kKi},     kOurs,  nodes,  allreduce_on_top, nullptr,    "circulant", nullptr,             {4 * kKi},     Requirement::many_nodes},
     {Collective::reduce,     {512 * kKi},     kOurs,  nodes,  allreduce_on_top, nullptr,    "circulant", nullptr,             {8 * kKi},     Requirement::many_nodes},
+    {Collective::reduce,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    "knomial",  nullptr,              {0},           Requirement::wide},
+    {Collective::reduce,     {8 * kKi},       kOurs,  nodes,  allreduce_on_top, nullptr,    "scatter_gather", nullptr,        {64 * kKi},    Requirement::wide},
+    {Collective::reduce,     {512 * kKi},     kOurs,  levels, allreduce_on_top, nullptr,    "circulant", nullptr,             {16 * kKi},    Requirement::wide},
     {Collective::reduce,     {16 * kKi},      kOurs,  levels, allreduce_on_top, nullptr,    "binomial", nullptr,              {64 * kKi},    Requirement::one_node},
 
     {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0}},
@@ -97,8 +113,33 @@ constexpr Selection kSelections[] = {
     {Collective::allreduce,  {0},             kOurs,  levels, allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0},           Requirement::many, 0, 0, nullptr, {16 * kKi}},
     {Collective::allreduce,  {16 * kKi},      kOurs,  levels, allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {4 * kKi},     Requirement::many, 0, 0, nullptr, {64 * kKi}},
     {Collective::allreduce,  {64 * kKi},      kOurs,  levels, allreduce_on_top, "binomial", "binomial", "recursive_doubling", {8 * kKi},     Requirement::many, 0, 0, nullptr, {256 * kKi}},
+    {Collective::allreduce,  {0},             kOurs,  nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0},           Requirement::wide},
+    {Collective::allreduce,  {512},           kHosts, nodes,  allreduce_on_top, "knomial",  "knomial",  "recursive_doubling", {0},           Requirement::wide},
+    {Collective::allreduce,  {8 * kKi},       kOurs,  levels, rails,            nullptr,    nullptr,    nullptr,              {0},           Requirement::wide},
+    {Collective::allreduce,  {64 * kKi},      kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   {0},           Requirement::wide},
+    {Collective::allreduce,  {256 * kKi},     kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "halving_doubling",   {256 * kKi},   Requirement::wide},
     {Collective::allreduce,  {8 * kKi},       kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "recursive_doubling", {0},           Requirement::one_node},
     {Collective::allreduce,  each(8 * kKi),   kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "ring",               {0},           Requirement::one_node},
+
+    {Collective::barrier,    {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::barrier,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "dissemination",      {0},           Requirement::wide, 0, 4},
+
+    {Collective::scan,       {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::scan,       {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi},    Requirement::short_chain},
+    {Collective::scan,       each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi}},
+    {Collective::scan,       {0},             kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
+    {Collective::exscan,     {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::exscan,     {16 * kKi},      kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::exscan,     each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi}},
+    {Collective::exscan,     {0},             kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
+
+    {Collective::reduce_scatter, {0},             kOurs,  ranks,  allreduce_on_top, nullptr, nullptr,   "recursive_halving",  {0},           Requirement::in_blocks},
+    {Collective::reduce_scatter, each(2 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr, nullptr,   "ring",               {0},           Requirement::in_blocks},
+    {Collective::reduce_scatter, each(32 * kKi),  kHosts, ranks,  allreduce_on_top, nullptr, nullptr,   "ring",               {0}},
+    {Collective::reduce_scatter, {0},             kHosts, levels, allreduce_on_top, nullptr, nullptr,   nullptr,              {0},           Requirement::many},
+    {Collective::reduce_scatter_block, {0},           kOurs,  ranks,  allreduce_on_top, nullptr, nullptr, "recursive_halving", {0},         Requirement::in_blocks},
+    {Collective::reduce_scatter_block, each(2 * kKi), kOurs,  ranks,  allreduce_on_top, nullptr, nullptr, "ring",             {0},          Requirement::in_blocks},
+    {Collective::reduce_scatter_block, {0},           kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr,            {0},          Requirement::many},
 
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},
     {Collective::gather,     each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "flat",               {0},           Requirement::one_node},
@@ -140,6 +181,7 @@ void CommTraits::place(const topo::Hierarchies& hierarchies) {
   one_switch = hierarchies.one_switch();
   nodes_in_halves = hierarchies.nodes_split_in_halves();
   ranks_in_halves = hierarchies.all.splits_in_halves();
+  in_blocks = hierarchies.nodes.keeps_rank_order();
 }
 
 int segments_of(const Selection& selection, const CommTraits& traits, std::uint64_t bytes) {
@@ -170,12 +212,17 @@ const CompositionName* find_composition(Collective collective, const char* name)
   return nullptr;
 }
 
-const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes) {
+const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes,
+                                        bool commutative) {
   const Selection* found = bytes < kLong.from.bytes ? &kShort : &kLong;
+  const auto fits = [&](const Selection& selection) {
+    if (!traits.is(selection.requirement)) return false;
+    if (bytes < selection.from.of(traits) || bytes >= selection.below.of(traits)) return false;
+    const coll::Algorithm* const flat = commutative ? nullptr : flat_of(selection);
+    return flat == nullptr || flat->serves(false, true);
+  };
   for (const Selection& selection : kSelections) {
-    if (selection.collective == collective && traits.is(selection.requirement) && bytes >= selection.from.of(traits) &&
-        bytes < selection.below.of(traits))
-      found = &selection;
+    if (selection.collective == collective && fits(selection)) found = &selection;
   }
   return *found;
 }
@@ -200,10 +247,12 @@ const Selection& selection_in_order(Collective collective) {
   return kShort;
 }
 
-std::uint32_t automatic_across_nodes(int nodes) {
+std::uint32_t automatic_across_nodes(int ranks, int nodes) {
+  const bool wide = CommTraits{.ranks = ranks, .nodes = nodes}.is_wide();
+  if (wide && (nodes > kTuning.schedule_automatic_nodes || ranks > kTuning.schedule_automatic_ranks)) return 0;
   std::uint32_t set = 0;
   for (const Selection& selection : kSelections) {
-    if (selection.automatic && nodes <= kTuning.schedule_automatic_nodes)
+    if (selection.automatic && (!wide || selection.requirement == Requirement::wide))
       set |= 1u << static_cast<int>(selection.collective);
   }
   return set;
@@ -223,19 +272,37 @@ coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& h
   plan.segments = segments_of(selection, traits, bytes);
   plan.as_chain = selection.over == Selection::Over::chain;
   plan.form = selection.form;
-  if (selection.down) plan.choose(Collective::bcast, selection.down);
-  if (selection.up) plan.choose(Collective::reduce, selection.up);
-  if (selection.across) plan.choose(selection.collective, selection.across);
+  if (selection.down) plan.choose(Collective::bcast, selection.down, selection.k);
+  if (selection.up) plan.choose(Collective::reduce, selection.up, selection.k);
+  if (selection.across) plan.choose(selection.collective, selection.across, selection.k);
   return plan;
 }
 
+bool splits_at_nodes(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
+                     Collective collective, std::uint64_t bytes) {
+  switch (collective) {
+    case Collective::barrier:
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::allreduce: break;
+    default: return false;
+  }
+  const bool by_levels = selection.over == Selection::Over::levels || selection.over == Selection::Over::nodes;
+  const bool by_trees = selection.form == coll::Form::allreduce_on_top || selection.form == coll::Form::reduce_bcast;
+  const int level = node_level(hierarchy);
+  return by_levels && by_trees && segments_of(selection, traits, bytes) == 1 && level + 1 < hierarchy.levels() &&
+         hierarchy.name(level).is("node");
+}
+
 coll::Schedule schedule_of(coll::Builder& builder, const Selection& selection, const topo::Hierarchies& hierarchies,
-                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem) {
+                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem, bool leaders) {
   if (problem.neighborhood != nullptr) return coll::build_neighbors(builder, problem);
   if (const coll::Algorithm* const flat = flat_of(selection))
     return coll::build(builder, *flat, problem, {segments_of(selection, traits, bytes), selection.k, 0});
   const topo::Hierarchy& hierarchy = levels_of(selection.over, hierarchies);
-  return coll::build_hierarchical(builder, hierarchy, plan_of(selection, hierarchy, traits, bytes), problem);
+  coll::HierarchyPlan plan = plan_of(selection, hierarchy, traits, bytes);
+  if (leaders) plan.lowest = plan.node_level + 1;
+  return coll::build_hierarchical(builder, hierarchy, plan, problem);
 }
 
 }  // namespace stretto::select

@@ -19,6 +19,9 @@ enum class Requirement : std::uint8_t {
   connected,
   many,
   many_nodes,
+  wide,         // more nodes than the other rows hold for
+  in_blocks,    // the ranks of each node follow one another
+  short_chain,  // and a chain of few ranks leaves few nodes
   one_node
 };
 
@@ -29,8 +32,10 @@ struct CommTraits {
   bool one_switch = false;       // topo::Hierarchies::one_switch
   bool nodes_in_halves = false;  // topo::Hierarchies::nodes_split_in_halves
   bool ranks_in_halves = false;  // topo::Hierarchy::splits_in_halves
+  bool in_blocks = false;        // topo::Hierarchy::keeps_rank_order, of nodes
   // Short messages go by connections of our own (transport/tcp.hpp), or will, if they can.
   bool connected = false;
+  [[nodiscard]] constexpr bool is_wide() const { return nodes > kTuning.schedule_few_nodes; }
   // What follows from where the ranks are.
   void place(const topo::Hierarchies& hierarchies);
   [[nodiscard]] constexpr bool is(Requirement requirement) const {
@@ -41,6 +46,9 @@ struct CommTraits {
       case Requirement::connected: return connected;
       case Requirement::many: return ranks > kTuning.schedule_few_ranks;
       case Requirement::many_nodes: return ranks > kTuning.schedule_few_ranks && nodes >= 4;
+      case Requirement::wide: return is_wide();
+      case Requirement::in_blocks: return in_blocks;
+      case Requirement::short_chain: return in_blocks && nodes <= 4 && ranks <= 8;
       case Requirement::one_node: return nodes == 1;
       default: return true;
     }
@@ -76,9 +84,8 @@ struct Selection {
   const char* across = nullptr;
   Length segment;  // 0: in one piece
   Requirement requirement = Requirement::anywhere;
-  // Of rules alone (rules.hpp).
-  unsigned line = 0;                            // of the file; 0: built in
-  int k = 0;                                    // 0: its default
+  unsigned line = 0;                            // of the file of rules (rules.hpp); 0: built in
+  int k = 0;                                    // of `down`, `up` or `across`; 0: its default
   const coll_shm::Algorithm* memory = nullptr;  // over shared memory, in place of a schedule
   Length below = {~std::uint64_t{0}};           // of built-in rows
   // A tree without levels: for selections that keep the rank order.
@@ -118,12 +125,15 @@ inline const topo::Hierarchy& levels_of(Selection::Over over, const topo::Hierar
   return over == Selection::Over::nodes ? hierarchies.nodes : hierarchies.all;
 }
 
-// A collective that was not measured has a selection, too, which is not automatic.
-const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes);
+// A collective that was not measured has a selection, too, which is not automatic. `commutative`:
+// rows of algorithms that need it count; without, they are passed over.
+const Selection& selection_across_nodes(Collective collective, const CommTraits& traits, std::uint64_t bytes,
+                                        bool commutative = true);
 // Of reductions: combined from left to right in rank order, over all ranks.
 const Selection& selection_in_order(Collective collective);
-// The collectives that some row uses automatically among so many nodes: bits set by Collective.
-std::uint32_t automatic_across_nodes(int nodes);
+// The collectives that some row uses automatically among so many ranks and nodes: bits set by
+// Collective.
+std::uint32_t automatic_across_nodes(int ranks, int nodes);
 
 // A selection in words, for a call of so many bytes: "ours, over a chain of all ranks by chain, in
 // 64 segments; measured to be faster from ...".
@@ -140,8 +150,14 @@ int node_level(const topo::Hierarchy& hierarchy);
 // The plan that a selection stands for on a hierarchy.
 coll::HierarchyPlan plan_of(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
                             std::uint64_t bytes);
-// The schedule of one rank. `bytes` are those that the selection was made by.
+// Whether the leaders of nodes can make a call by a schedule of their own, of the levels above the
+// node: it goes level by level and in one piece.
+bool splits_at_nodes(const Selection& selection, const topo::Hierarchy& hierarchy, const CommTraits& traits,
+                     Collective collective, std::uint64_t bytes);
+// The schedule of one rank. `bytes` are those that the selection was made by. `leaders`: of the
+// levels above the node alone.
 coll::Schedule schedule_of(coll::Builder& builder, const Selection& selection, const topo::Hierarchies& hierarchies,
-                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem);
+                           const CommTraits& traits, std::uint64_t bytes, const coll::Problem& problem,
+                           bool leaders = false);
 
 }  // namespace stretto::select

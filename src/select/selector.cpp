@@ -11,7 +11,7 @@ bool has(std::uint32_t set, Collective collective) { return (set >> static_cast<
 bool Selector::start(const Circumstances& at, const Rules& rules) {
   at_ = at;
   traits_ = {.ranks = at.ranks, .nodes = at.nodes};
-  automatic_ = at.across_nodes ? automatic_across_nodes(at.nodes) : 0;
+  automatic_ = at.across_nodes ? automatic_across_nodes(at.ranks, at.nodes) : 0;
   for (const Rule& rule : rules) {
     if (!rule.fits(at.ranks, at.nodes)) continue;
     if (rule.backend == Rule::Backend::host || rule.backend == Rule::Backend::schedule)
@@ -29,13 +29,13 @@ const Rule* Selector::rule(Collective collective, std::uint64_t bytes) const {
   return found;
 }
 
-Choice Selector::of(Collective collective, std::uint64_t bytes, bool in_order) const {
+Choice Selector::of(Collective collective, std::uint64_t bytes, bool in_order, bool commutative) const {
   if (in_order) {
     const bool in_memory = has(at_.in_memory, collective) && !has(at_.forced, collective);
     return {&selection_in_order(collective), in_memory ? Backend::shared_memory : Backend::schedule, bytes};
   }
   const Rule* const said = has(at_.wanted, collective) ? rule(collective, bytes) : nullptr;
-  const Selection& built_in = selection_across_nodes(collective, traits_, bytes);
+  const Selection& built_in = selection_across_nodes(collective, traits_, bytes, commutative);
   if (said && said->backend == Rule::Backend::schedule) return {&said->selection, Backend::schedule, bytes};
   if (has(at_.forced, collective)) return {&built_in, Backend::schedule, bytes};
   if (said && said->backend == Rule::Backend::host) return {&said->selection, Backend::host, bytes};
@@ -51,7 +51,9 @@ Choice Selector::able(const Choice& choice, const coll::Problem& problem) const 
   const coll::Algorithm* const flat = flat_of(*choice.selection);
   const bool able = !flat || flat->serves(problem.commutative, problem.begins == nullptr);
   if (choice.backend == Backend::schedule && able) return choice;
-  return {&selection_across_nodes(problem.collective, traits_, choice.bytes), Backend::schedule, choice.bytes};
+  const bool commutative = problem.commutative || !is_reduction(problem.collective);
+  return {&selection_across_nodes(problem.collective, traits_, choice.bytes, commutative), Backend::schedule,
+          choice.bytes};
 }
 
 SelectionWords Selector::words(const Choice& choice) const {

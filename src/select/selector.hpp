@@ -50,8 +50,9 @@ class Selector {
   }
   [[nodiscard]] std::uint32_t ruled() const { return at_.wanted & ruled_; }
   // The choice for a call of so many bytes, as rules count them. `in_order`: its result depends on
-  // the order, which is kept.
-  [[nodiscard]] Choice of(Collective collective, std::uint64_t bytes, bool in_order = false) const;
+  // the order, which is kept. `commutative`: of reductions, as in coll::Problem.
+  [[nodiscard]] Choice of(Collective collective, std::uint64_t bytes, bool in_order = false,
+                          bool commutative = true) const;
   [[nodiscard]] const CommTraits& traits() const { return traits_; }
   // The same choice if it is a schedule that can serve this problem, or else what is built in.
   [[nodiscard]] Choice able(const Choice& choice, const coll::Problem& problem) const;

@@ -9,8 +9,6 @@ namespace stretto::shm {
 
 namespace {
 
-bool is_reduction(Collective c) { return c >= Collective::reduce; }
-
 const Record* unread(Team& team, InQueue& queue, std::uint64_t number) {
   const Record* const record = head_of(team, queue);
   return record && record->call >> 8 < number ? record : nullptr;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from stretto.core.arguments import OF_ALL_RANKS
 
 
 @pytest.mark.parametrize("sockets", ["auto", "always", "off"])
@@ -76,3 +77,27 @@ def test_nodes_of_many_ranks(mpi, run_mpi, build_program, on_nodes, each):
     said = [line for line in job.stderr.splitlines() if f", {2 * each} ranks: " in line]
     assert said and all(": ours, over " in line for line in said), job.describe()
     assert job.results()[0]["path"] == "schedule", job.describe()
+
+
+# Nodes of few ranks have tiers where an option asks for them.
+TIERS = {"STRETTO_TIERS": "3"}
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("source", ["differential.cpp", "reductions.cpp"])
+def test_a_node_makes_its_part_by_tiers(mpi, run_mpi, build_cxx, on_nodes, source):
+    exact = ["--exact", "--expect-native", 99] if source == "differential.cpp" else ["--any-order"]
+    env = TIERS | {f"STRETTO_{name.upper()}": "schedule" for name in OF_ALL_RANKS}
+    job = run_mpi(mpi, 8, [on_nodes(4), build_cxx(source), "--cases", 40, *exact], env=env, timeout=120).ok()
+    said = [line for line in job.messages() if "STRETTO_TIERS has no effect" not in line]  # of small communicators
+    assert "40 cases ok" in job.stdout and said == [], job.describe()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("victim", [1, 3, 4])
+def test_a_dead_peer_leaves_nobody_waiting_in_tiers(mpi, run_mpi, build_program, on_nodes, victim):
+    """The victim is on the same node as some, and leads the other one or not."""
+    program = build_program(mpi, "across_nodes.c")
+    job = run_mpi(mpi, 8, [on_nodes(4), program, "kill", victim], env=TIERS | {"STRETTO_TCP": "always"})
+    assert job.returncode != 0, job.describe()
+    assert "arguments to this collective are wrong" not in job.output, job.describe()

@@ -118,10 +118,10 @@ inline void run_job(int size, const engine::Settings& settings, const RankMain& 
 
 // Makes a communicator of `group`'s members. Each of them calls it.
 inline engine::Comm* make_comm(engine::Process& process, Group& group, int rank, engine::Decline* why = nullptr,
-                               std::uint32_t wanted = kNativeCollectives) {
+                               std::uint32_t wanted = kNativeCollectives, bool serves_node = false) {
   TestMember member{&group, rank};
   engine::Decline decline;
-  engine::Comm* comm = engine::comm_create(process, member.bootstrap(), wanted, decline);
+  engine::Comm* comm = engine::comm_create(process, member.bootstrap(), wanted, decline, serves_node);
   if (why) *why = decline;
   return comm;
 }

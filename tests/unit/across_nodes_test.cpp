@@ -115,6 +115,48 @@ TEST(AcrossNodes, CirculantGraphsAmongManyRanksOnSeveralNodes) {
   }
 }
 
+// Above 64 nodes the timer has chosen: what is built in is within 1.05 of the best candidate.
+TEST(AcrossNodes, ManyNodesGoByRowsOfTheirOwn) {
+  const Nodes nodes(128, 1, 0);
+  const auto of = [&](Collective collective, std::uint64_t bytes) -> const Selection& {
+    return select::selection_across_nodes(collective, nodes.traits, bytes);
+  };
+  EXPECT_STREQ(of(Collective::barrier, 0).across, "dissemination");
+  EXPECT_STREQ(of(Collective::bcast, 8).down, "knomial");
+  EXPECT_EQ(of(Collective::bcast, 16 << 10).k, 3);
+  EXPECT_STREQ(of(Collective::reduce, 16 << 10).up, "scatter_gather");
+  EXPECT_EQ(of(Collective::allreduce, 8 << 10).form, coll::Form::rails);
+  EXPECT_FALSE(of(Collective::allreduce, 1 << 10).automatic);  // timer and simulation differ
+  // A row's k is that of its trees: a root has so many children less one on each level.
+  coll::HierarchyPlan plan =
+      select::plan_of(of(Collective::bcast, 16 << 10), nodes.hierarchies.nodes, nodes.traits, 16 << 10);
+  EXPECT_EQ(plan.choices[static_cast<int>(Collective::bcast)][0].k, 3);
+}
+
+// Where ranks of a node do not follow one another, sums of parts cross the network too often.
+TEST(AcrossNodes, ReduceScatterNeedsBlocks) {
+  const auto backend = [](CommTraits traits, std::uint64_t bytes, bool commutative = true) {
+    const Selection& by = select::selection_across_nodes(Collective::reduce_scatter_block, traits, bytes, commutative);
+    return by.automatic ? by.across : "the host's";
+  };
+  CommTraits dealt = Nodes(4, 2, 0).traits;
+  EXPECT_STREQ(backend(dealt, 64), "recursive_halving");
+  EXPECT_STREQ(backend(dealt, 64 << 10), "ring");
+  EXPECT_STREQ(backend(dealt, 64, false), "the host's");  // both need operations that commute
+  dealt.in_blocks = false;
+  EXPECT_STREQ(backend(dealt, 64), "the host's");
+}
+
+// A short Scan goes along a chain that leaves few nodes; a long one along any.
+TEST(AcrossNodes, ScanAlongAChain) {
+  const auto flat = [](const Nodes& nodes, std::uint64_t bytes) {
+    return select::selection_across_nodes(Collective::scan, nodes.traits, bytes).is_flat();
+  };
+  EXPECT_TRUE(flat(Nodes(4, 2, 0), 8));
+  EXPECT_FALSE(flat(Nodes(8, 1, 0), 8));
+  EXPECT_TRUE(flat(Nodes(8, 1, 0), 64 << 10));
+}
+
 // Few ranks go by the measured rows, whatever was simulated for many.
 TEST(AcrossNodes, FewRanksGoByMeasuredRows) {
   const Nodes few(4, 2, 0);

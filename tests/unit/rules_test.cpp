@@ -157,11 +157,16 @@ TEST(Selector, OptionsRulesAndWhatIsBuiltIn) {
   // have any number of ranks.
   const Selector few = selector_of({.ranks = 8, .nodes = 4, .across_nodes = true}, Rules());
   EXPECT_EQ(few.of(Collective::bcast, 8).backend, Backend::schedule);
-  EXPECT_EQ(few.of(Collective::scan, 8).backend, Backend::host);
+  EXPECT_EQ(few.of(Collective::alltoallv, 0).backend, Backend::host);
   EXPECT_EQ(few.ruled(), 0u);
   const Selector wide = selector_of({.ranks = 384, .nodes = 2, .across_nodes = true}, Rules());
   EXPECT_EQ(wide.of(Collective::bcast, 8).backend, Backend::schedule);
-  const int most = kTuning.schedule_automatic_nodes;
+  // Above 64 nodes, some collectives only, and communicators that do not keep too much.
+  const Selector hundreds = selector_of({.ranks = 2048, .nodes = 1024, .across_nodes = true}, Rules());
+  EXPECT_EQ(hundreds.open(),
+            bit(Collective::barrier) | bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::allreduce));
+  const int most = kTuning.schedule_automatic_ranks;
+  EXPECT_EQ(selector_of({.ranks = most + 1, .nodes = 1024, .across_nodes = true}, Rules()).open(), 0u);
   const Selector many = selector_of({.ranks = 2 * most, .nodes = most + 1, .across_nodes = true}, rules);
   EXPECT_EQ(many.open(), bit(Collective::bcast) | bit(Collective::reduce) | bit(Collective::scan));
   EXPECT_EQ(many.of(Collective::bcast, 100).backend, Backend::host);

@@ -70,10 +70,14 @@ struct HierarchyPlan {
   bool as_chain = false;
   Form form = Form::allreduce_on_top;
   int node_level = 0;  // the level whose groups share the network: rails, stripes, carriers
+  // Bcast, reduce, allreduce and barrier: something else serves the levels below this one. What a
+  // rank that leads there has is what its ranks have together.
+  int lowest = 0;
   std::uint64_t most_carried = kTuning.carried_bytes;  // of a part, in units: Form::carriers
 
-  // Chooses one algorithm for a collective on every level, if there is one by that name.
-  void choose(Collective collective, const char* name);
+  // Chooses one algorithm for a collective on every level, if there is one by that name. k = 0: its
+  // default.
+  void choose(Collective collective, const char* name, int k = 0);
 };
 
 // Into how many stripes a plan cuts vectors. 0: it cuts none.

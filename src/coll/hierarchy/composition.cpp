@@ -53,7 +53,7 @@ Composition::Composition(Builder& builder, const topo::Hierarchy& of, const Hier
 }
 
 void Composition::down(Levels& by, int from, int to, Slice in, Slice out) {
-  for (int level = from; level >= to; --level) {
+  for (int level = from; level >= to && level >= plan.lowest; --level) {
     if (!by.busy(level)) continue;
     Call call = by.call(level);
     call.in = in;
@@ -67,7 +67,7 @@ Slice Composition::up(Levels& by, int to, Slice in, Slice out, bool may_write) {
   Slice sum = in;
   Slice own = out;
   bool has_own = may_write;
-  for (int level = 0; level < to; ++level) {
+  for (int level = plan.lowest; level < to; ++level) {
     if (!by.busy(level)) continue;
     Call call = by.call(level);
     if (by.leads(level) && !has_own) {

@@ -20,10 +20,10 @@ const Algorithm* default_algorithm(Collective collective, int members, bool comm
   }
 }
 
-void HierarchyPlan::choose(Collective collective, const char* name) {
+void HierarchyPlan::choose(Collective collective, const char* name, int k) {
   const Algorithm* const algorithm = find_algorithm(collective, name);
   if (!algorithm) return;
-  for (Choice& choice : choices[static_cast<int>(regular_form(collective))]) choice.algorithm = algorithm;
+  for (Choice& choice : choices[static_cast<int>(regular_form(collective))]) choice = {algorithm, k};
 }
 
 Lead::Lead(const topo::Hierarchy& hierarchy, const HierarchyPlan& plan, int root, int stripe, int stripes)

@@ -115,14 +115,14 @@ void compose_allreduce(Composition& c, const Call& vector) {
 
 void compose_barrier(Composition& c) {
   const int top = c.levels.top();
-  for (int level = 0; level < top; ++level) {
+  for (int level = c.plan.lowest; level < top; ++level) {
     if (c.levels.busy(level)) signals(c, level, true);
   }
   if (c.levels.busy(top)) {
     c.b.fence();
     c.levels.emit(top, Collective::barrier, c.levels.call(top));
   }
-  for (int level = top - 1; level >= 0; --level) {
+  for (int level = top - 1; level >= c.plan.lowest; --level) {
     if (c.levels.busy(level)) signals(c, level, false);
   }
 }

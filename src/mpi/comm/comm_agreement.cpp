@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/demands.hpp"
 #include "base/tuning.hpp"
 #include "engine/engine.hpp"
 #include "mpi/comm/schedules.hpp"
@@ -78,10 +77,7 @@ int first_elsewhere(const int* ranks, int size) {
 // `ranks` are the members' ranks in the job. They are null if there is no job.
 void serve_by_engine(State& state, const int* ranks) {
   const int elsewhere = first_elsewhere(ranks, state.size);
-  if (elsewhere >= 0) {
-    demand_refused(Option::tiers, state.size, "its ranks are on several nodes, where calls go by schedules");
-    return decline(state, engine::kOnSeveralNodes, elsewhere);
-  }
+  if (elsewhere >= 0) return decline(state, engine::kOnSeveralNodes, elsewhere);
   const std::uint32_t wanted = options().wanted() & kNativeCollectives & ~unable_on(state);
   const bool may_be_on_several_nodes = ranks == nullptr && (!world().agreed || world().several_nodes);
   const engine::Bootstrap bootstrap = {state.rank, state.size, &state.handle, allgather_bytes, may_be_on_several_nodes};

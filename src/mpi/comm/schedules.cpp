@@ -40,7 +40,10 @@ void join_near_members(Schedules& schedules, const State& state, engine::Process
   NearMembers near;
   if (!near.find(state.rank, state.size, schedules.job_ranks)) std::abort();  // as in schedules_create
   engine::Decline why;
-  if (engine::Comm* const node = near.share(process, schedules.transport.transport(), why))
+  engine::Comm* const node = near.share(process, schedules.transport.transport(), why, true);
+  if (node == nullptr || !engine::comm_members(*node).tiers)
+    demand_refused(Option::tiers, state.size, "its ranks are on several nodes, where calls go by schedules");
+  if (node != nullptr)
     schedules.scheduler.join(node, near.ranks.data());
   else if (near.ranks.size() > 1)
     log_line(LogLevel::info, "schedules: messages on the node go by the MPI: %s", why.reason);

@@ -61,14 +61,15 @@ bool NearMembers::allgather(const void* mine, void* all, std::size_t bytes) {
   return wait(others);
 }
 
-engine::Comm* NearMembers::share(engine::Process& process, const transport::Transport& by, engine::Decline& why) {
+engine::Comm* NearMembers::share(engine::Process& process, const transport::Transport& by, engine::Decline& why,
+                                 bool serves_node) {
   if (ranks.size() < 2) return nullptr;
   transport = by;
   const engine::Bootstrap bootstrap = {me, static_cast<int>(ranks.size()), this,
                                        [](void* context, const void* mine, void* all, std::size_t bytes) {
                                          return static_cast<NearMembers*>(context)->allgather(mine, all, bytes);
                                        }};
-  return engine::comm_create(process, bootstrap, 0, why);
+  return engine::comm_create(process, bootstrap, 0, why, serves_node);
 }
 
 }  // namespace stretto::mpi

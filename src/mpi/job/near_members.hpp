@@ -23,8 +23,10 @@ struct NearMembers {
   // Returns false if there is no memory.
   bool find(int rank, int size, const int* job_ranks);
   // A team for messages over shared memory. Collective over these members, to which `by` carries
-  // words. Null on all of them or on none: if this rank is alone, or for `why`.
-  engine::Comm* share(engine::Process& process, const transport::Transport& by, engine::Decline& why);
+  // words. Null on all of them or on none: if this rank is alone, or for `why`. `serves_node` is as
+  // in engine::comm_create.
+  engine::Comm* share(engine::Process& process, const transport::Transport& by, engine::Decline& why,
+                      bool serves_node = false);
 
  private:
   bool allgather(const void* mine, void* all, std::size_t bytes);
