@@ -298,7 +298,7 @@ struct BlockLayout {
   unsigned size;
   bool tier = false;
 
-  static constexpr unsigned kFewMembers = 16;  // so many have their ack lines in the block
+  static constexpr unsigned kFewMembers = 8;  // so many have their ack lines in the block
   static constexpr unsigned kTiers = 12;       // of one rank
   static constexpr unsigned kTierMembers = 16;
 

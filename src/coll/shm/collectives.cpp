@@ -4,9 +4,10 @@
 namespace stretto::coll_shm {
 
 void barrier(shm::Call& call, const Selection& selection) {
-  const TeamTraits members = {call.team().size(), selection.tiers.any()};
+  const TeamTraits members = traits_of(call.team().size(), selection.tiers);
   const DataPath path = path_of(selection.named, members, barrier_path);
   if (path == DataPath::whole) return barrier_flat(call);
+  if (path == DataPath::root) return barrier_root(call);
   path == DataPath::tiers ? barrier_tiers(call, *selection.tiers.placed) : barrier_dissemination(call);
 }
 
