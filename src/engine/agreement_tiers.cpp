@@ -31,8 +31,8 @@ void Agreement::find_tiers() {
   GroupSets& sets = group_sets_take(process_.group_sets, bootstrap_.rank, most_members, bindings);
   CommTiers& tiers = *(comm_->tiers = new (memory) CommTiers(sets));
   const bool keep_order = tiers.placed.groups.keep_rank_order();
-  comm_->tier_choice = {&tiers.placed, &tiers.deep, keep_order ? &tiers.placed : &tiers.ranked, &tiers.rails,
-                        false, comm_->crowded};
+  comm_->tier_choice = {&tiers.placed, &tiers.deep, keep_order ? &tiers.placed : &tiers.ranked,
+                        &tiers.rails,  false,       comm_->crowded};
 }
 
 // Makes the team of a group. All its members know which one it is, and have a directory at

@@ -3,21 +3,22 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 namespace stretto::engine {
 namespace {
 
-bool is_alike(const topo::Binding& a, const topo::Binding& b) {
+bool is_same(const topo::Binding& a, const topo::Binding& b) {
   return std::equal(std::begin(a.domains), std::end(a.domains), std::begin(b.domains));
 }
 
-bool is_for(const GroupSets& sets, int rank, int most_members, const Array<topo::Binding>& bindings) {
+bool fits(const GroupSets& sets, int rank, int most_members, const Array<topo::Binding>& bindings) {
   return sets.rank == rank && sets.most_members == most_members && sets.bindings.size() == bindings.size() &&
-         std::equal(bindings.begin(), bindings.end(), sets.bindings.begin(), is_alike);
+         std::equal(bindings.begin(), bindings.end(), sets.bindings.begin(), is_same);
 }
 
-void find(GroupSets& sets) {
+void find_groups(GroupSets& sets) {
   const auto size = static_cast<int>(sets.bindings.size());
   const auto fill = [&](topo::Groups& groups, const topo::Plan& plan, const topo::Binding* by) {
     const topo::Plan fitting = plan.at_most(sets.most_members);
@@ -33,7 +34,7 @@ void find(GroupSets& sets) {
 
 GroupSets& group_sets_take(GroupSets*& list, int rank, int most_members, Array<topo::Binding>& bindings) {
   GroupSets* sets = list;
-  while (sets != nullptr && !is_for(*sets, rank, most_members, bindings)) sets = sets->next;
+  while (sets != nullptr && !fits(*sets, rank, most_members, bindings)) sets = sets->next;
   if (sets == nullptr) {
     void* const memory = std::malloc(sizeof(GroupSets));
     if (memory == nullptr) std::abort();
@@ -43,7 +44,7 @@ GroupSets& group_sets_take(GroupSets*& list, int rank, int most_members, Array<t
     sets->bindings.swap(bindings);
     sets->next = list;
     list = sets;
-    find(*sets);
+    find_groups(*sets);
   }
   ++sets->users;
   return *sets;

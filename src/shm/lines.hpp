@@ -299,7 +299,7 @@ struct BlockLayout {
   bool tier = false;
 
   static constexpr unsigned kFewMembers = 8;  // so many have their ack lines in the block
-  static constexpr unsigned kTiers = 12;       // of one rank
+  static constexpr unsigned kTiers = 12;      // of one rank
   static constexpr unsigned kTierMembers = 16;
 
   [[nodiscard]] constexpr unsigned records() const { return tier ? kLeastRecords : queue_records(size); }

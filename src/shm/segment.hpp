@@ -129,8 +129,8 @@ class Segment {
   // close together, and places apart from them.
   std::uint64_t block_ = 0, blocks_end_ = 0;
   std::uint64_t first_blocks_ = 0;  // so much of the blocks area peers map at first
-  Array<std::uint64_t> backed_;  // a bit for each page of the blocks area
-  Array<Place> places_;          // free ones
+  Array<std::uint64_t> backed_;     // a bit for each page of the blocks area
+  Array<Place> places_;             // free ones
   // heads of lists; a free block's first word is the next block's offset
   std::uint64_t free_[kClasses]{};
 };

@@ -214,9 +214,7 @@ TEST(CommunicatorMemory, GrowsWithTheRanksWhereCallsGoByTiers) {
 
 // A line and a ring for each rank, and rank 0's lines for all others.
 TEST(CommunicatorMemory, GrowsWithTheRanksWhereCallsGoByOneOfThem) {
-  const auto by_root = [](int ranks) {
-    return bytes_of_a_communicator(ranks, [](Node& node) { node.go_by_root(); });
-  };
+  const auto by_root = [](int ranks) { return bytes_of_a_communicator(ranks, [](Node& node) { node.go_by_root(); }); };
   for (const int ranks : {16, 32, 64, 128}) {
     const std::size_t lines = (static_cast<std::size_t>(ranks) * sizeof(Ack) + 8191) / 4096 * 4096;
     EXPECT_LT(by_root(ranks), ranks * kMost + ranks * ranks * 2 * sizeof(std::uint32_t) + lines) << ranks;

@@ -44,14 +44,13 @@ void allreduce_parts(shm::Call& call, const Parts& parts, const Selection& selec
   const Tiers* const tiers = tiers_for(selection, parts);
   const Tiers* const rails = rails_for(selection, parts);
   const TeamTraits members = members_of(call, selection, tiers, rails);
-  const DataPath path = path_of(selection.named, members,
-                                [&](const TeamTraits& all) { return allreduce_path(parts.bytes(), all); });
+  const DataPath path =
+      path_of(selection.named, members, [&](const TeamTraits& all) { return allreduce_path(parts.bytes(), all); });
   go(call, path);
   if (path == DataPath::rails) return allreduce_rails(call, parts, *rails);
   if (path == DataPath::whole) return allreduce_flat(call, parts);
   if (path == DataPath::root) return allreduce_root(call, parts);
-  path == DataPath::tiers ? allreduce_tiers(call, parts, *tiers)
-                          : allreduce_slices(call, parts, slice_owners(members));
+  path == DataPath::tiers ? allreduce_tiers(call, parts, *tiers) : allreduce_slices(call, parts, slice_owners(members));
 }
 
 template <class Parts>

@@ -78,7 +78,8 @@ inline DataPath reduce_scatter_path(std::uint64_t bytes, const TeamTraits& membe
 // Two ranks are a chain of one message.
 inline DataPath scan_path(std::uint64_t bytes, const TeamTraits& members) {
   if (is_for_tiers(bytes, members) && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
-  return bytes <= kTuning.flat_reduce_bytes && members.ranks != 2 && !is_for_root(members) ? DataPath::whole : DataPath::chain;
+  return bytes <= kTuning.flat_reduce_bytes && members.ranks != 2 && !is_for_root(members) ? DataPath::whole
+                                                                                           : DataPath::chain;
 }
 
 }  // namespace stretto::coll_shm

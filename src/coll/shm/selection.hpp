@@ -14,8 +14,8 @@ struct Selection {
 // Of a team that goes by no rails.
 inline TeamTraits traits_of(int ranks, const TierChoice& tiers) {
   const bool any = tiers.any();
-  return {ranks, any, any && tiers.placed->groups.span_sockets(), any && tiers.placed->groups.split_caches(), 0,
-          tiers.crowded};
+  return {ranks, any,          any && tiers.placed->groups.span_sockets(), any && tiers.placed->groups.split_caches(),
+          0,     tiers.crowded};
 }
 
 }  // namespace stretto::coll_shm
