@@ -183,8 +183,8 @@ std::size_t bytes_of_a_communicator(int ranks, Use use) {
 // Beside its directories: that of the communicator, and those of two sockets.
 constexpr std::size_t kMost = std::size_t{25} << 7;
 
-// Blocks of a hundred communicators lie together, so a peer that looks at all of them needs few page
-// tables: places lie apart.
+// Blocks of a hundred communicators lie together, so a peer that looks at all of them needs few
+// page tables: places lie apart.
 TEST(CommunicatorMemory, BlocksOfManyCommunicatorsLieTogether) {
   constexpr int kComms = 100;
   const BlockLayout layout{64};

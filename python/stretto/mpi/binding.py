@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from stretto.core.console import note
 from stretto.mpi.mpi import Mpi, further_ranks, usable_cores
 
 TO_CORES = ["-bind-to", "core"]
@@ -15,6 +16,14 @@ TO_CORES = ["-bind-to", "core"]
 WORDS = r"--?(bind-to|bind-to-core|binding|bind|map-by|rankmap|cpus-per-rank)(=.*)?"
 VARIABLES = r"HYDRA_(BIND|MAP|RANKMAP).*|MPICH_.*(BIND|AFFINITY).*"
 THREADS = "OMP_NUM_THREADS"
+
+
+def bound(mpi: Mpi, np: int, argv: Sequence[str], extra: Sequence[str], spread: bool) -> list[str]:
+    """The launcher's words with those that bind ranks, of which a line tells the user."""
+    words = words_for(mpi, np, argv, extra, spread)
+    if words:
+        note("each rank is bound to a core; -L '-bind-to none' leaves it to the system")
+    return [*words, *extra]
 
 
 def words_for(mpi: Mpi, np: int, argv: Sequence[str], extra: Sequence[str], spread: bool) -> list[str]:
