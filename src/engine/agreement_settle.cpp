@@ -50,7 +50,7 @@ void Agreement::settle() {
     if (all_[r].check > check) check = all_[r].check;
     if (all_[r].slot_bytes < slot_bytes) slot_bytes = all_[r].slot_bytes;
   }
-  comm_->crowded = is_crowded(all_, bootstrap_.size);
+  comm_->crowded = comm_->tier_choice.crowded = is_crowded(all_, bootstrap_.size);
   shm::Fragments fragments = all_[0].fragments;
   const auto slot = static_cast<std::uint32_t>(slot_bytes);
   if (comm_->crowded) {

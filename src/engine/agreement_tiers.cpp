@@ -15,8 +15,7 @@ void Agreement::refuse_tiers(const char* why) const {
 }
 
 // All members find the same groups, or none. With fewer processors than ranks a call takes as long
-// as its ranks wait for their turns, and tiers take more turns. Without memory for so few words a
-// rank cannot go on: the others use the tiers.
+// as its ranks wait for their turns, and tiers take more turns. The caller holds the lock.
 void Agreement::find_tiers() {
   Array<topo::Binding> bindings;
   int most_members = topo::Groups::kMostRanks;
@@ -29,19 +28,11 @@ void Agreement::find_tiers() {
   }
   void* const memory = std::malloc(sizeof(CommTiers));
   if (bindings.failed() || memory == nullptr) std::abort();
-  CommTiers& tiers = *(comm_->tiers = new (memory) CommTiers);
-  const auto find = [&](coll_shm::Tiers& found, const topo::Plan& plan, const topo::Binding* bound) {
-    const auto fits = [&](const topo::Binding* by) {
-      return found.groups.find(bootstrap_.rank, bootstrap_.size, by, plan.at_most(most_members));
-    };
-    if (!fits(bound) && !fits(nullptr)) std::abort();
-  };
-  find(tiers.placed, topo::kShortPlan, bindings.data());
-  find(tiers.deep, topo::kLongPlan, bindings.data());
-  find(tiers.rails, topo::kRailsPlan, bindings.data());
+  GroupSets& sets = group_sets_take(process_.group_sets, bootstrap_.rank, most_members, bindings);
+  CommTiers& tiers = *(comm_->tiers = new (memory) CommTiers(sets));
   const bool keep_order = tiers.placed.groups.keep_rank_order();
-  if (!keep_order) find(tiers.ranked, topo::kShortPlan, nullptr);
-  comm_->tier_choice = {&tiers.placed, &tiers.deep, keep_order ? &tiers.placed : &tiers.ranked, &tiers.rails};
+  comm_->tier_choice = {&tiers.placed, &tiers.deep, keep_order ? &tiers.placed : &tiers.ranked,
+                        &tiers.rails,  false,       comm_->crowded};
 }
 
 // Makes the team of a group. All its members know which one it is, and have a directory at
@@ -79,8 +70,8 @@ void Agreement::make_teams(coll_shm::Tiers& tiers, std::uint64_t (TierBlocks::*b
 }
 
 void Agreement::make_tiers() {
-  find_tiers();
   const Locked locked(process_.lock);
+  find_tiers();
   if (CommTiers* const tiers = comm_->tiers; tiers != nullptr) {
     make_teams(tiers->placed, &TierBlocks::placed, nullptr);
     make_teams(tiers->deep, &TierBlocks::deep, &tiers->placed);

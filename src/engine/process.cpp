@@ -160,7 +160,10 @@ void release_tiers(Process& process, TierBlocks& blocks, int ranks) {
 
 void destroy(Comm* comm) {
   shm::Team::destroy(comm->team);
-  if (comm->tiers != nullptr) comm->tiers->~CommTiers();
+  if (comm->tiers != nullptr) {
+    group_sets_give_back(comm->process->group_sets, comm->tiers->of);
+    comm->tiers->~CommTiers();
+  }
   std::free(comm->tiers);
   comm->~Comm();
   std::free(comm);

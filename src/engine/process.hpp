@@ -9,6 +9,7 @@
 #include "base/locked.hpp"
 #include "coll/shm/selection.hpp"
 #include "engine/engine.hpp"
+#include "engine/group_sets.hpp"
 #include "engine/settings.hpp"
 #include "select/shm_rules.hpp"
 #include "shm/journal.hpp"
@@ -41,9 +42,12 @@ struct TierBlocks {
   }
 };
 
-// The groups of a communicator, by plan. Those of `ranked` are neighbours: there are some where the
-// others do not keep the order of ranks.
+// The teams of a communicator's groups, by plan.
 struct CommTiers {
+  explicit CommTiers(GroupSets& sets)
+      : of(&sets), placed(sets.placed), deep(sets.deep), ranked(sets.ranked), rails(sets.rails) {}
+
+  GroupSets* of;
   coll_shm::Tiers placed, deep, ranked, rails;
   TierBlocks blocks;
 };
@@ -131,6 +135,7 @@ struct Process {
   shm::Journal journal;                 // writes its notes without the lock
   shm::Tally early[kCollectives] = {};  // counts of calls before there is a segment
   Watchdog* watchdog = nullptr;         // null: there is none
+  GroupSets* group_sets = nullptr;
   Comm* active = nullptr;
   Comm* leaving = nullptr;                 // freed, but peers may still read them, or slots are still on lease
   std::atomic<unsigned> ranks_on_node{0};  // read without the lock

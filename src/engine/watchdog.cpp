@@ -150,10 +150,10 @@ void tell(Process& process, const Comm& comm, const shm::NoteCopy& stalled, std:
 // Where the other ranks are that this process knows, other than in a call like `own`. It does not
 // know which of them are members of this communicator.
 void tell_others(Process& process, const shm::NoteCopy& own) {
-  constexpr int kMostOthers = 4;  // the log takes ten lines a second
+  constexpr int kMostTold = 4;  // the log takes ten lines a second
   int told = 0;
   for (const observe::Stand& other : standing_of(process)) {
-    if (told == kMostOthers || other.left || other.rank == static_cast<int>(process.settings.job_rank)) continue;
+    if (told == kMostTold || other.left || other.rank == static_cast<int>(process.settings.job_rank)) continue;
     const shm::NoteCopy& now = other.collective;
     const bool waits_too = now.open() && now.generation == own.generation && (now.call & 0xff) == (own.call & 0xff);
     if (waits_too && !other.gone) continue;

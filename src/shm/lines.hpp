@@ -281,7 +281,7 @@ constexpr std::size_t rings_bytes(unsigned size) {
 
 // Members with different builds of the library must not meet. The layout version depends on all
 // that peers rely on.
-inline constexpr std::uint32_t kProtocol = 19;  // advances when the meaning of a field changes
+inline constexpr std::uint32_t kProtocol = 20;  // advances when the meaning of a field changes
 inline constexpr std::uint32_t kLayoutVersion = [] {
   std::uint32_t version = kProtocol;
   for (const std::size_t what : {std::size_t{kLeastRecords}, std::size_t{kMostRecords}, std::size_t{kMemberRecords},
@@ -298,8 +298,8 @@ struct BlockLayout {
   unsigned size;
   bool tier = false;
 
-  static constexpr unsigned kFewMembers = 16;  // so many have their ack lines in the block
-  static constexpr unsigned kTiers = 12;       // of one rank
+  static constexpr unsigned kFewMembers = 8;  // so many have their ack lines in the block
+  static constexpr unsigned kTiers = 12;      // of one rank
   static constexpr unsigned kTierMembers = 16;
 
   [[nodiscard]] constexpr unsigned records() const { return tier ? kLeastRecords : queue_records(size); }

@@ -7,6 +7,7 @@
 namespace stretto::shm {
 
 MessageStates::~MessageStates() {
+  std::free(scratch_);
   for (Head* list : {serial_, shared_}) {
     while (list != nullptr) {
       Head* const next = list->next;
@@ -14,6 +15,10 @@ MessageStates::~MessageStates() {
       list = next;
     }
   }
+}
+
+char* MessageStates::make_scratch() {
+  return scratch_ = static_cast<char*>(std::aligned_alloc(alignof(Head), kScratchBytes));
 }
 
 // Shorter arrays stay: teams of their size come again.

@@ -36,6 +36,14 @@ class MessageStates {
   // `clean`: all its messages are done.
   void give_back(MessageState* states, bool clean);
 
+  // Memory for one step of a call, where calls come one after the other. Null: several threads
+  // call, or there is no memory.
+  static constexpr std::size_t kScratchBytes = 16 << 10;
+  char* scratch() {
+    if (concurrent_.load(std::memory_order_relaxed)) return nullptr;
+    return scratch_ != nullptr ? scratch_ : make_scratch();
+  }
+
  private:
   // What lies before an array.
   struct alignas(64) Head {
@@ -48,8 +56,11 @@ class MessageStates {
   static Head* take_from(Head*& list, int size);
   [[nodiscard]] Head* make(int size, bool serial) const;
 
+  char* make_scratch();
+
   Kind kind_;
   std::atomic<bool> concurrent_{true};
+  char* scratch_ = nullptr;
   Head* serial_ = nullptr;
   Head* shared_ = nullptr;  // under the lock
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shm/segment.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -15,9 +16,13 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kGrowBytes = 64 << 10;  // steps in which observers and core dumps learn of the blocks area
+// Blocks get so many addresses at a time, but of what is left at most this part. So blocks of many
+// communicators lie together, and a peer that looks at them needs few page tables.
+constexpr std::size_t kMostGrowBytes = 512 << 10, kGrowPart = 16;
 // Peers map so much of the blocks area, and so many times as much whenever that is too little. So
-// all their mappings of a segment together are not much longer than the last one.
-constexpr std::size_t kLeastBlocksBytes = 1 << 20;
+// all their mappings of a segment together are not much longer than the last one. Each mapping has
+// page tables of its own, so the first one is long, unless address space is limited.
+constexpr std::size_t kLeastBlocksBytes = 1 << 20, kFirstBlocksBytes = 32 << 20;
 constexpr std::size_t kExtentFactor = 4;
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -81,7 +86,7 @@ struct SizeClass {
 std::size_t Segment::least_extent(std::size_t lanes_bytes) { return blocks_offset(lanes_bytes) + kLeastBlocksBytes; }
 
 std::size_t Segment::extent(std::size_t room) const {
-  std::uint64_t length = kLeastBlocksBytes;
+  std::uint64_t length = first_blocks_;
   while (blocks_ + length < next_ + room) length *= kExtentFactor;
   return blocks_ + length < bytes_ ? blocks_ + length : bytes_;
 }
@@ -103,6 +108,8 @@ Status Segment::create(std::size_t bytes, std::size_t lanes_bytes) {
     sys::close_descriptor(fd);
     return Status::unavailable;
   }
+  const bool limited = sys::address_space().limit != ~std::uint64_t{0};
+  first_blocks_ = limited ? kLeastBlocksBytes : kFirstBlocksBytes;
   base_ = static_cast<char*>(address);
   bytes_ = bytes;
   fd_ = fd;
@@ -177,7 +184,7 @@ std::uint64_t Segment::grow(std::size_t bytes) {
     // What is left goes on in the new addresses if these are next to it.
     const bool next_to = blocks_end_ == next_;
     const std::size_t missing = next_to ? bytes - (blocks_end_ - block_) : bytes;
-    std::size_t more = round_up(missing, kGrowBytes);
+    std::size_t more = round_up(missing, std::clamp((bytes_ - next_) / kGrowPart, kGrowBytes, kMostGrowBytes));
     std::uint64_t offset = take(more);
     if (offset == 0) offset = take(more = missing);
     if (offset == 0) return 0;
@@ -230,13 +237,13 @@ Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachm
     }
   }
   void* address = nullptr;
-  const bool fits = sys::memory_file_bytes(fd) >= bytes;
+  SegmentHeader header{};
+  const bool fits = sys::memory_file_bytes(fd) >= bytes && sys::file_read(fd, 0, &header, sizeof header) == 0;
   const int error = fits ? sys::map_shared(fd, bytes, sys::Access::read_only, &address) : 0;
   sys::close_descriptor(fd);
   if (error == ENOMEM) return Status::no_memory;
   if (!fits || error != 0) return Status::unavailable;
-  const auto* header = static_cast<const SegmentHeader*>(address);
-  if (header->magic != kSegmentMagic || header->identity != identity || header->layout_version != kLayoutVersion) {
+  if (header.magic != kSegmentMagic || header.identity != identity || header.layout_version != kLayoutVersion) {
     sys::unmap(address, bytes);
     return Status::unavailable;
   }

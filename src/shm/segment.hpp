@@ -128,8 +128,9 @@ class Segment {
   // Where the next new block begins, and the end of the addresses for new blocks. So blocks lie
   // close together, and places apart from them.
   std::uint64_t block_ = 0, blocks_end_ = 0;
-  Array<std::uint64_t> backed_;  // a bit for each page of the blocks area
-  Array<Place> places_;          // free ones
+  std::uint64_t first_blocks_ = 0;  // so much of the blocks area peers map at first
+  Array<std::uint64_t> backed_;     // a bit for each page of the blocks area
+  Array<Place> places_;             // free ones
   // heads of lists; a free block's first word is the next block's offset
   std::uint64_t free_[kClasses]{};
 };
@@ -149,7 +150,8 @@ struct Attachment {
 };
 
 // Maps `bytes` bytes of the segment behind `fd` and checks that `identity` is its identity. Takes
-// ownership of `fd`. no_memory: the system refuses the mapping.
+// ownership of `fd`. no_memory: the system refuses the mapping. Nothing is read through the mapping
+// yet: page tables come with what is read later.
 Status attachment_map(int fd, std::size_t bytes, std::uint64_t identity, Attachment* attachment);
 // Maps more of the segment; the shorter mapping stays.
 Status attachment_extend(const Attachment& attachment, std::size_t bytes, Attachment* longer);

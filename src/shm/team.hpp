@@ -18,6 +18,7 @@
 #include "base/tuning.hpp"
 #include "shm/member_calls.hpp"
 #include "shm/members.hpp"
+#include "shm/message_states.hpp"
 #include "shm/queues.hpp"
 #include "shm/single_copy.hpp"
 #include "shm/waiter.hpp"
@@ -25,7 +26,6 @@
 namespace stretto::shm {
 
 class Lanes;
-class MessageStates;
 // A message on its way out or in: see message.hpp.
 struct MessageState;
 
@@ -168,7 +168,7 @@ class Team {
   // Slots that hold data of this team, by lane. Only the holder of a lane writes its counter.
   static constexpr unsigned kLanesApart = 4;  // for calls that the program does not wait for
   static constexpr unsigned kLanes = 64 + kLanesApart;
-  std::atomic<std::uint32_t> leases[kLanes]{};
+  std::atomic<std::uint16_t> leases[kLanes]{};  // a lane has at most Lane::kMaxLeases
   // The tiers' slots count.
   [[nodiscard]] bool has_leases() const {
     for (const Team* team = this; team != nullptr; team = team->next_tier_) {
@@ -181,10 +181,13 @@ class Team {
   std::atomic<bool> is_drained{false};
 
   // Memory for what is read here before it goes to its place, for one step of a call. It is
-  // allocated when first asked for. Null: there is none. It is not on the stack, which may be a
-  // small thread's.
-  static constexpr std::size_t kScratchBytes = 16 << 10;
+  // allocated when first asked for: once for all teams, or for each if several threads call. Null:
+  // there is none. It is not on the stack, which may be a small thread's.
+  static constexpr std::size_t kScratchBytes = MessageStates::kScratchBytes;
   char* scratch() {
+    char* const shared = apart_ ? nullptr : memory_.states->scratch();
+    if (shared != nullptr) [[likely]]
+      return shared;
     if (scratch_ == nullptr) [[unlikely]]
       scratch_ = static_cast<char*>(std::aligned_alloc(64, kScratchBytes));
     return scratch_;

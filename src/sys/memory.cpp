@@ -129,6 +129,14 @@ std::size_t memory_file_bytes(int fd) {
   return sound ? static_cast<std::size_t>(status.st_size) : 0;
 }
 
+int file_read(int fd, std::uint64_t offset, void* to, std::size_t bytes) {
+  const ErrnoKept kept;
+  if (const int error = fault::strike("file_read")) return error;
+  const ssize_t got = retried([&] { return pread(fd, to, bytes, static_cast<off_t>(offset)); });
+  if (got < 0) return errno;
+  return static_cast<std::size_t>(got) == bytes ? 0 : EIO;
+}
+
 FileId file_id(int fd) {
   const ErrnoKept kept;
   struct stat status{};

@@ -29,6 +29,8 @@ int shared_file_open(const char* path, std::size_t bytes, int* fd);
 int remove_file(const char* path);
 // The size of a memory file that nobody can shrink; 0 if `fd` is no such file.
 std::size_t memory_file_bytes(int fd);
+// Reads so many bytes of a file, and no less. 0, or why not.
+int file_read(int fd, std::uint64_t offset, void* to, std::size_t bytes);
 // The file that a descriptor leads to. Programs that close descriptors they do not know may then
 // get Stretto's numbers for files of their own.
 struct FileId {

@@ -88,7 +88,9 @@ def test_the_system_refuses_on_every_mpi(mpi, run_mpi, build_program, fault):
 @pytest.mark.long
 @pytest.mark.few
 @pytest.mark.only(abi="openmpi")
-@pytest.mark.parametrize("point", ["memfd_open", "memfd_reserve", "map_shared", "peer_descriptor_open", "mailbox_send"])
+@pytest.mark.parametrize(
+    "point", ["memfd_open", "memfd_reserve", "map_shared", "file_read", "peer_descriptor_open", "mailbox_send"]
+)
 @pytest.mark.parametrize("nth", range(1, 9))
 def test_the_nth_call_fails(mpi, run_mpi, build_program, tmp_path, point, nth):
     also = ",peer_descriptor_open:*:EACCES" if point == "mailbox_send" else ""

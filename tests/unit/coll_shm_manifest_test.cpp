@@ -20,8 +20,9 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
     const auto collective = static_cast<Collective>(c);
     for (const int ranks : {2, 3, 64, 1000}) {
       for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
-        for (const bool tiers : {false, true}) {
-          const coll_shm::TeamTraits members = {ranks, tiers, tiers};
+        for (const int groups : {0, 1, 2, 3}) {
+          const bool tiers = groups % 2 != 0, crowded = groups / 2 != 0;
+          const coll_shm::TeamTraits members = {ranks, tiers, tiers, false, 0, false, crowded};
           const coll_shm::Algorithm& found = coll_shm::algorithm_of(collective, bytes, members);
           EXPECT_TRUE(found.serves(bytes, members));
           EXPECT_EQ(coll_shm::find_algorithm(collective, found.name), &found);
@@ -96,6 +97,34 @@ TEST(CollShmManifest, PartsOfSeveralLengthsGoByNoRails) {
     EXPECT_EQ(coll_shm::find_algorithm(c, "rails"), nullptr);
     EXPECT_EQ(std::string(coll_shm::expected(c)).find("rails"), std::string::npos);
   }
+}
+
+// With fewer processors than ranks.
+TEST(CollShmManifest, ShortCallsOfManyCrowdedRanksGoByOneRank) {
+  const auto name = [](Collective collective, std::uint64_t bytes, int ranks, bool tiers = false) {
+    return std::string(coll_shm::algorithm_of(collective, bytes, {ranks, tiers, false, false, 0, false, true}).name);
+  };
+  const int few = kTuning.crowded_flat_ranks;
+  for (const int ranks : {3, 5, 7, 8}) EXPECT_EQ(name(Collective::allreduce, 8, ranks), "flat") << ranks;
+  EXPECT_EQ(name(Collective::barrier, 0, few), "flat");
+  for (const int ranks : {few + 1, 16, 64, 1000}) {
+    EXPECT_EQ(name(Collective::barrier, 0, ranks), "root");
+    EXPECT_EQ(name(Collective::allreduce, kTuning.flat_reduce_bytes, ranks), "root");
+    EXPECT_EQ(name(Collective::allreduce, kTuning.flat_reduce_bytes + 1, ranks), "slices");
+    EXPECT_EQ(name(Collective::reduce, 8, ranks), "root");
+    EXPECT_EQ(name(Collective::reduce_scatter, 8, ranks), "root");
+    EXPECT_EQ(name(Collective::scan, 8, ranks), "chain");
+    EXPECT_EQ(name(Collective::bcast, 1 << 20, ranks), "board");
+  }
+  EXPECT_EQ(name(Collective::reduce_scatter, kTuning.tiers_reduce_bytes, 17), "root");
+  EXPECT_EQ(name(Collective::reduce_scatter, kTuning.tiers_reduce_bytes + 1, 17), "slices");
+  EXPECT_EQ(name(Collective::allreduce, 8, 64, true), "tiers");  // asked for
+  const auto owners = [](int ranks, bool crowded) {
+    return coll_shm::slice_owners({ranks, false, false, false, 0, false, crowded});
+  };
+  EXPECT_EQ(owners(64, false), 64);
+  EXPECT_EQ(owners(64, true), kTuning.crowded_owners);
+  EXPECT_EQ(owners(5, true), 5);
 }
 
 TEST(CollShmManifest, EachAlgorithmHasAFileANameAndAPathOfItsOwn) {

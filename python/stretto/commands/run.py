@@ -19,7 +19,7 @@ from stretto.core import arguments, attended, source_lines
 from stretto.core.console import complain, fail, flush_stdout, note
 from stretto.core.output_files import check_outputs
 from stretto.job import recordings
-from stretto.mpi import Mpi, choosing, environments, keepers, launching, linkage
+from stretto.mpi import Mpi, binding, choosing, environments, keepers, launching, linkage
 from stretto.native import probe
 from stretto.native.build import library_for
 from stretto.report import figures, page
@@ -168,6 +168,7 @@ lines of source, if the program has debug information.
         wanted = {**LEFT_TO_MPI, "STRETTO_STATS": wanted["STRETTO_STATS"]} if timed else {"STRETTO": "off"}
     wanted |= recordings.settings(record)
     env = {} if off and not timed and not record else of_ranks(chosen, wanted, path)
+    extra = binding.bound(chosen, np, program, extra, spread)
     line = chosen.command(np, [str(path), *program[1:]], env, extra)
     if dry_run:
         return typer.echo(shlex.join(line))

@@ -16,7 +16,7 @@ void allreduce_rails(shm::Call& call, const Parts& parts, const Tiers& rails, in
   call.turn_to(team);
   if (rails.is_top(level)) {
     const bool few = parts.bytes() * static_cast<unsigned>(team.size() - 1) <= kTuning.rails_flat_bytes;
-    return few ? allreduce_flat(call, parts) : allreduce_slices(call, parts);
+    return few ? allreduce_flat(call, parts) : allreduce_slices(call, parts, call.team().size());
   }
   const int slices = rails.groups.slices(level), rank = team.rank();
   const auto begin = slices_of(parts, slices);

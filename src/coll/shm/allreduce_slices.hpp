@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Long Allreduce: rank d combines slice d of all contributions, and publishes it as it grows. A
-// rank copies in (P - 1)/P of its own contribution, and combines m/P bytes of P ranks.
+// rank copies in (P - 1)/P of its own contribution, and combines m/P bytes of P ranks. Where ranks
+// share processors, only the first few have a slice, so ranks share fewer queues.
 #pragma once
 #include "coll/shm/parts.hpp"
 
 namespace stretto::coll_shm {
 
 template <class Parts>
-void allreduce_slices(shm::Call& call, const Parts& parts) {
+void allreduce_slices(shm::Call& call, const Parts& parts, int owners) {
   shm::Team& team = call.team();
-  const auto begin = [&](int rank) { return parts.begin(rank, team.size()); };
+  const auto begin = [&](int rank) { return slice_begin(parts, rank, owners); };
   const int rank = team.rank();
   const Region result = parts.out(begin(rank), begin(rank + 1));
   const shm::Cut cut = slice_cut(team, parts);
-  start_parts(call, parts, begin, cut);
-  typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
+  start_parts(call, parts, begin, cut, owners);
+  typename Parts::Combiner slice = slice_combiner(team, parts, owners, result);
   shm::Outgoing board;
-  board.start(result, false, cut);
+  rank < owners ? board.start(result, false, cut) : board.skip();
   for (int r = 0; r < team.size(); ++r) {
-    if (r != rank) team.states()[r].in.start(parts.out(begin(r), begin(r + 1)), false);
+    shm::Incoming& in = team.states()[r].in;
+    if (r != rank) r < owners ? in.start(parts.out(begin(r), begin(r + 1)), false) : in.skip();
   }
   // In place, slice r of the result comes in over what this rank sends to r. That is in order: r
   // publishes a byte of its slice only after it has read that byte of our contribution.

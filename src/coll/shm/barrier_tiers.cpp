@@ -5,22 +5,6 @@
 
 namespace stretto::coll_shm {
 
-namespace {
-
-// Waits until all members of a tier have sent nothing: to the first one, or to all.
-void gather_nothing(shm::Call& call, From from) {
-  shm::Team& team = call.team();
-  bool all = true;
-  shm::Waiter waiter(team.policy());
-  for_each_peer(team, [&](int peer) { all = start_receiving(call, from, peer, kNothing, true, waiter) && all; });
-  if (all) return;
-  run_together(
-      call, [&] { return step_incoming(call, from); }, [&] { return incoming_done(team); },
-      [&](int peer) { return misses(team.states()[peer].in, queue_of(team, from, peer)); });
-}
-
-}  // namespace
-
 void barrier_tiers(shm::Call& call, const Tiers& tiers) {
   int tier = 0;
   for (;; ++tier) {

@@ -16,6 +16,7 @@ namespace stretto::coll_shm {
 
 void barrier_flat(shm::Call& call);
 void barrier_dissemination(shm::Call& call);
+void barrier_root(shm::Call& call);
 void barrier_tiers(shm::Call& call, const Tiers& tiers);
 void bcast_board(shm::Call& call, const Region& buffer, int root, bool good);
 // `flat`: the root publishes on its own board, and others expect that.

@@ -46,11 +46,12 @@ bool scans(std::uint64_t bytes, const TeamTraits& members) {
 
 // clang-format off
 constexpr DataPath kWhole = DataPath::whole, kTiers = DataPath::tiers, kSlices = DataPath::slices;
-constexpr DataPath kRails = DataPath::rails;
+constexpr DataPath kRails = DataPath::rails, kRoot = DataPath::root;
 constexpr Algorithm kManifest[] = {
     // collective, name, file, path, serves
     {Collective::barrier,         "flat",          "barrier_flat.cpp",          kWhole,            barriers<kWhole>},
     {Collective::barrier,         "dissemination", "barrier_dissemination.cpp", DataPath::rounds,  barriers<DataPath::rounds>},
+    {Collective::barrier,         "root",          "barrier_root.cpp",          kRoot,             barriers<kRoot>},
     {Collective::barrier,         "tiers",         "barrier_tiers.cpp",         kTiers,            barriers<kTiers>},
     {Collective::bcast,           "board",         "bcast_board.cpp",           kWhole,            bcasts<kWhole>},
     {Collective::bcast,           "tiers",         "bcast_tiers.cpp",           kTiers,            bcasts<kTiers>},
@@ -67,9 +68,11 @@ constexpr Algorithm kManifest[] = {
     {Collective::reduce,          "tiers",         "reduce_tiers.hpp",          kTiers,            reduces<kTiers>},
     {Collective::reduce,          "rails",         "reduce_rails.hpp",          kRails,            reduces<kRails>},
     {Collective::allreduce,       "flat",          "allreduce_flat.hpp",        kWhole,            allreduces<kWhole>},
+    {Collective::allreduce,       "root",          "allreduce_root.hpp",        kRoot,             allreduces<kRoot>},
     {Collective::allreduce,       "slices",        "allreduce_slices.hpp",      kSlices,           allreduces<kSlices>},
     {Collective::allreduce,       "tiers",         "allreduce_tiers.hpp",       kTiers,            allreduces<kTiers>},
     {Collective::allreduce,       "rails",         "allreduce_rails.hpp",       kRails,            allreduces<kRails>},
+    {Collective::reduce_scatter,  "root",          "reduce_scatter_root.hpp",   kRoot,             reduce_scatters<kRoot>},
     {Collective::reduce_scatter,  "slices",        "reduce_scatter_slices.hpp", kSlices,           reduce_scatters<kSlices>},
     {Collective::reduce_scatter,  "tiers",         "reduce_scatter_tiers.hpp",  kTiers,            reduce_scatters<kTiers>},
     {Collective::reduce_scatter,  "rails",         "reduce_scatter_rails.hpp",  kRails,            reduce_scatters<kRails>},
@@ -84,7 +87,7 @@ constexpr Algorithm kManifest[] = {
 
 // "an algorithm over shared memory was expected: shm:flat or shm:slices"
 struct Expected {
-  char text[140] = "";
+  char text[160] = "";
   constexpr void add(const char* words) {
     char* at = text;
     while (*at != 0) ++at;

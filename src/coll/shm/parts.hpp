@@ -76,21 +76,39 @@ inline bool start_message(shm::Call& call, shm::Outgoing& out, shm::OutQueue& qu
   return false;
 }
 
+// Where the slice of `rank` begins if the first `owners` ranks have one each.
+template <class Parts>
+std::uint64_t slice_begin(const Parts& parts, int rank, int owners) {
+  return parts.begin(rank < owners ? rank : owners, owners);
+}
+// Combines this rank's slice of what all send. A rank without a slice has nothing to combine.
+template <class Parts>
+typename Parts::Combiner slice_combiner(shm::Team& team, const Parts& parts, int owners, const Region& result) {
+  const bool owns = team.rank() < owners;
+  return parts.combiner(team, From::channels, 0, owns ? team.size() : 0, slice_begin(parts, team.rank(), owners),
+                        result);
+}
+
 // How slices are cut: every rank copies and combines all the time.
 template <class Parts>
 shm::Cut slice_cut(const shm::Team& team, const Parts& parts) {
   return parts.cut(team, parts.bytes() / team.size(), true);
 }
 
-// Sends the part [begin(r), begin(r + 1)) of this rank's contribution to rank r, in the order
-// above. After the first one that is not sent at once, all others wait for their turns.
+// Sends the part [begin(r), begin(r + 1)) of this rank's contribution to rank r, one of the first
+// `owners`, in the order above. After the first one that is not sent at once, all others wait for
+// their turns.
 template <class Parts, class Begin>
-void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cut& cut) {
+void start_parts(shm::Call& call, const Parts& parts, Begin begin, const shm::Cut& cut, int owners) {
   shm::Team& team = call.team();
   bool sent = true;
   for (int r = 0; r < team.size(); ++r) {
     if (r == team.rank()) continue;
     shm::Outgoing& out = team.states()[r].out;
+    if (r >= owners) {
+      out.skip();
+      continue;
+    }
     const Region part = parts.own(begin(r), begin(r + 1));
     if (sent) {
       sent = start_message(call, out, team.to(r), part, cut);

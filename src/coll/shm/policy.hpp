@@ -11,7 +11,7 @@ namespace stretto::coll_shm {
 
 // How the data of a call go. Reductions publish it with them (Call::go), so that ranks which chose
 // from different counts notice.
-enum class DataPath : unsigned { whole, slices, chain, rounds, tiers, rails };
+enum class DataPath : unsigned { whole, slices, chain, rounds, tiers, rails, root };
 
 // What decides, of the team of a call.
 struct TeamTraits {
@@ -21,6 +21,7 @@ struct TeamTraits {
   bool wide_caches = false;   // whether an L3 cache has ranks of several groups
   int rails = 0;              // of a lowest group, if the call may go by rails
   bool even_rails = false;    // whether each rank has a slice on each level
+  bool crowded = false;       // fewer processors than ranks
 };
 
 // From how many ranks on a Reduce goes by slices. With kernels and two ranks, the root combines as
@@ -31,12 +32,22 @@ inline constexpr int kRanksToSplitByKernels = 3, kRanksToSplitByFunction = 2;
 inline bool is_for_tiers(std::uint64_t bytes, const TeamTraits& members) {
   return members.tiers && (members.ranks > kTuning.flat_ranks || bytes > kTuning.flat_bytes);
 }
+// Ranks without a processor each: what they need of one another goes by one of them. So each shares
+// queues with few. All take one turn in a call either way, and that one takes one more.
+inline bool is_for_root(const TeamTraits& members) {
+  return members.crowded && !members.tiers && members.ranks > kTuning.crowded_flat_ranks;
+}
+// How many ranks combine a slice each.
+inline int slice_owners(const TeamTraits& members) {
+  return is_for_root(members) ? std::min(members.ranks, kTuning.crowded_owners) : members.ranks;
+}
 inline bool is_for_rails(std::uint64_t bytes, std::uint64_t from_bytes, const TeamTraits& members) {
   return members.rails != 0 && bytes > from_bytes;
 }
 
 inline DataPath barrier_path(const TeamTraits& members) {
   if (is_for_tiers(0, members)) return DataPath::tiers;
+  if (is_for_root(members)) return DataPath::root;
   return members.ranks <= kTuning.barrier_flat_ranks ? DataPath::whole : DataPath::rounds;
 }
 inline DataPath bcast_path(std::uint64_t bytes, const TeamTraits& members) {
@@ -49,7 +60,8 @@ inline DataPath bcast_path(std::uint64_t bytes, const TeamTraits& members) {
 inline DataPath allreduce_path(std::uint64_t bytes, const TeamTraits& members) {
   if (is_for_rails(bytes, kTuning.rails_reduce_bytes, members)) return DataPath::rails;
   if (is_for_tiers(bytes, members) && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
-  return bytes <= kTuning.flat_reduce_bytes ? DataPath::whole : DataPath::slices;
+  if (bytes > kTuning.flat_reduce_bytes) return DataPath::slices;
+  return is_for_root(members) ? DataPath::root : DataPath::whole;
 }
 inline DataPath reduce_path(std::uint64_t bytes, const TeamTraits& members, int least_ranks_to_split) {
   if (is_for_rails(bytes, kTuning.rails_reduce_bytes, members)) return DataPath::rails;
@@ -60,7 +72,9 @@ inline DataPath reduce_path(std::uint64_t bytes, const TeamTraits& members, int 
 inline DataPath reduce_scatter_path(std::uint64_t bytes, const TeamTraits& members) {
   const bool many = members.ranks > kTuning.flat_ranks;
   if (many ? members.rails != 0 : is_for_rails(bytes, kTuning.rails_scatter_bytes, members)) return DataPath::rails;
-  return many && members.tiers && bytes <= kTuning.tiers_reduce_bytes ? DataPath::tiers : DataPath::slices;
+  if (bytes > (many ? kTuning.tiers_reduce_bytes : kTuning.flat_reduce_bytes)) return DataPath::slices;
+  if (many && members.tiers) return DataPath::tiers;
+  return is_for_root(members) ? DataPath::root : DataPath::slices;
 }
 // `bytes`: of all parts together.
 inline DataPath allgather_path(std::uint64_t bytes, const TeamTraits& members) {
@@ -80,7 +94,8 @@ inline DataPath alltoall_path(std::uint64_t bytes, const TeamTraits& members) {
 // Two ranks are a chain of one message.
 inline DataPath scan_path(std::uint64_t bytes, const TeamTraits& members) {
   if (is_for_tiers(bytes, members) && bytes <= kTuning.tiers_reduce_bytes) return DataPath::tiers;
-  return bytes <= kTuning.flat_reduce_bytes && members.ranks != 2 ? DataPath::whole : DataPath::chain;
+  return bytes <= kTuning.flat_reduce_bytes && members.ranks != 2 && !is_for_root(members) ? DataPath::whole
+                                                                                           : DataPath::chain;
 }
 
 }  // namespace stretto::coll_shm

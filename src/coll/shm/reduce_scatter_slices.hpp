@@ -10,7 +10,7 @@ template <class Parts, class Begin>
 void combine_slices(shm::Call& call, const Parts& parts, Begin begin, const Region& result) {
   shm::Team& team = call.team();
   const std::uint64_t at = begin(team.rank());
-  start_parts(call, parts, begin, slice_cut(team, parts));
+  start_parts(call, parts, begin, slice_cut(team, parts), team.size());
   if (outgoing_done(team) && parts.combine_whole(call, From::channels, at, result)) return;
   typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), at, result);
   run_together(

@@ -5,11 +5,12 @@
 
 namespace stretto::coll_shm {
 
-// The combined slices follow the contributions through their owners' channels to the root.
+// The combined slices follow the contributions through their owners' channels to the root. The
+// first `owners` ranks have a slice each.
 template <class Parts>
-void reduce_slices(shm::Call& call, const Parts& parts, int root) {
+void reduce_slices(shm::Call& call, const Parts& parts, int root, int owners) {
   shm::Team& team = call.team();
-  const auto begin = [&](int rank) { return parts.begin(rank, team.size()); };
+  const auto begin = [&](int rank) { return slice_begin(parts, rank, owners); };
   const int rank = team.rank();
   const bool is_root = rank == root;
   const std::uint64_t length = begin(rank + 1) - begin(rank);
@@ -17,14 +18,14 @@ void reduce_slices(shm::Call& call, const Parts& parts, int root) {
   if (aside.missing()) return call.fail(Status::no_memory);
   const Region result = is_root ? parts.out(begin(rank), begin(rank + 1)) : plain(aside.get(), length);
   const shm::Cut cut = slice_cut(team, parts);
-  start_parts(call, parts, begin, cut);
-  typename Parts::Combiner slice = parts.combiner(team, From::channels, 0, team.size(), begin(rank), result);
+  start_parts(call, parts, begin, cut, owners);
+  typename Parts::Combiner slice = slice_combiner(team, parts, owners, result);
   shm::Outgoing to_root;
-  if (!is_root) to_root.start(result, false, cut);
+  if (!is_root && rank < owners) to_root.start(result, false, cut);
   for (int r = 0; r < team.size(); ++r) {
     shm::Incoming& in = team.states()[r].in;
     in.skip();
-    if (is_root && r != root) in.start(parts.out(begin(r), begin(r + 1)), false);
+    if (is_root && r != root && r < owners) in.start(parts.out(begin(r), begin(r + 1)), false);
   }
   run_together(
       call,

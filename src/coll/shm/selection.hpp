@@ -3,6 +3,7 @@
 #pragma once
 #include "coll/shm/manifest.hpp"
 #include "coll/shm/tiers.hpp"
+#include "shm/call.hpp"
 
 namespace stretto::coll_shm {
 
@@ -14,7 +15,19 @@ struct Selection {
 // Of a team that goes by no rails.
 inline TeamTraits traits_of(int ranks, const TierChoice& tiers) {
   const bool any = tiers.any();
-  return {ranks, any, any && tiers.placed->groups.span_sockets(), any && tiers.placed->groups.split_caches()};
+  TeamTraits members;
+  members.ranks = ranks;
+  members.tiers = any;
+  members.span_sockets = any && tiers.placed->groups.span_sockets();
+  members.wide_caches = any && tiers.placed->groups.split_caches();
+  members.crowded = tiers.crowded;
+  return members;
+}
+
+// Where ranks share processors, a communicator that is used much goes the way that takes more memory
+// and fewer turns. All ranks count the same calls.
+inline DataPath by_use(const shm::Call& call, DataPath path) {
+  return path == DataPath::root && call.number() > kTuning.crowded_root_calls ? DataPath::whole : path;
 }
 
 // Of one whose call may go by these rails.

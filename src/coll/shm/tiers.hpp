@@ -18,12 +18,15 @@ namespace stretto::coll_shm {
 
 // Groups, and this rank's team for each that it is in: tiers, or rails.
 struct Teams {
-  topo::Groups groups;
+  explicit Teams(const topo::Groups& all) : groups(all) {}
+
+  const topo::Groups& groups;
   shm::Team* teams[topo::Groups::kMostLevels] = {};
 };
 
 // The tiers of a rank: those of its groups that it leads, and one more.
 struct Tiers : Teams {
+  using Teams::Teams;
   [[nodiscard]] int count() const { return groups.tiers(); }
   // Whether this rank leads that tier. It is then in the next one, unless it leads all.
   [[nodiscard]] bool leads(int tier) const { return groups[tier].index == 0; }
@@ -33,13 +36,14 @@ struct Tiers : Teams {
   [[nodiscard]] int member_over(int tier, int rank) const { return groups.member_over(groups[tier], rank); }
 };
 
-// The tiers of a communicator. Without tiers it has none of these.
+// The tiers of a communicator, and what else decides. Without tiers it has none of these.
 struct TierChoice {
   const Tiers* placed = nullptr;  // by caches, and by sockets where there are many
   const Tiers* deep = nullptr;    // by all levels: for long messages
   const Tiers* ranked = nullptr;  // groups of neighbouring ranks; the same, if those have that form
   const Tiers* rails = nullptr;   // by caches and sockets
   bool left_to_right = false;     // STRETTO_REPRODUCIBLE=rank
+  bool crowded = false;           // fewer processors than ranks
 
   [[nodiscard]] bool any() const { return placed != nullptr; }
   // Those that a reduction may use. `in_order`: its operation does not commute. `rounds`: its

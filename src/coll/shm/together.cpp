@@ -56,4 +56,15 @@ void receive_together(shm::Call& call, shm::InQueue& queue, const Region& region
       [&](int peer) { return peer == queue.writer && misses(in, queue); });
 }
 
+void gather_nothing(shm::Call& call, From from) {
+  shm::Team& team = call.team();
+  bool all = true;
+  shm::Waiter waiter(team.policy());
+  for_each_peer(team, [&](int peer) { all = start_receiving(call, from, peer, kNothing, true, waiter) && all; });
+  if (all) return;
+  run_together(
+      call, [&] { return step_incoming(call, from); }, [&] { return incoming_done(team); },
+      [&](int peer) { return misses(team.states()[peer].in, queue_of(team, from, peer)); });
+}
+
 }  // namespace stretto::coll_shm

@@ -61,5 +61,7 @@ void run_either(shm::Call& call, bool together, Steps steps, Done done, Needs ne
 // One message among the members of call.team(), whose other end may give the call up.
 void send_together(shm::Call& call, shm::OutQueue& queue, const Region& region);
 void receive_together(shm::Call& call, shm::InQueue& queue, const Region& region);
+// Waits until all other members of call.team() have sent nothing: to this one, or to all.
+void gather_nothing(shm::Call& call, From from);
 
 }  // namespace stretto::coll_shm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Keeps duplicates of MPI_COMM_WORLD and uses each several times. Rank 0 prints by how much the
-// memory of all ranks has grown: PSS, in KiB.  Usage: kept_communicators COUNT
+// memory of all ranks has grown, PSS and page tables, in KiB, what page tables they have at last,
+// and how long the first uses took.  Usage: kept_communicators COUNT
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,23 +9,28 @@
 
 enum { kUses = 8 };  // the members agree by their fifth
 
-static double pss_kib(void) {
-  FILE* const file = fopen("/proc/self/smaps_rollup", "r");
+typedef struct {
+  double pss_kib, tables_kib;
+} Memory;
+
+static double number_in(const char* path, const char* name) {
+  FILE* const file = fopen(path, "r");
   if (file == NULL) return 0;
   char line[256];
-  double kib = 0;
+  double number = 0;
   while (fgets(line, sizeof line, file) != NULL) {
-    if (strncmp(line, "Pss:", 4) == 0) kib = atof(line + 4);
+    if (strncmp(line, name, strlen(name)) == 0) number = atof(line + strlen(name));
   }
   fclose(file);
-  return kib;
+  return number;
 }
 
-static double of_all(void) {
-  double mine, all = 0;
+static Memory of_all(void) {
+  Memory mine, all = {0, 0};
   MPI_Barrier(MPI_COMM_WORLD);
-  mine = pss_kib();
-  MPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  mine.pss_kib = number_in("/proc/self/smaps_rollup", "Pss:");
+  mine.tables_kib = number_in("/proc/self/status", "VmPTE:");
+  MPI_Reduce(&mine, &all, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
   return all;
 }
 
@@ -40,15 +46,22 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int i = 0; i < kUses; ++i) use(MPI_COMM_WORLD);
   (void)of_all();
-  const double before = of_all();
+  const Memory before = of_all();
   MPI_Comm* const comms = malloc((size_t)count * sizeof *comms);
   if (comms == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
   for (int i = 0; i < count; ++i) MPI_Comm_dup(MPI_COMM_WORLD, comms + i);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double began = MPI_Wtime();
   for (int k = 0; k < kUses; ++k) {
     for (int i = 0; i < count; ++i) use(comms[i]);
   }
-  const double after = of_all();
-  if (rank == 0) printf("RESULT {\"grown_kib\": %.0f}\n", after - before);
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double used_s = MPI_Wtime() - began;
+  const Memory after = of_all();
+  if (rank == 0) {
+    printf("RESULT {\"pss_kib\": %.0f, \"tables_kib\": %.0f, \"tables_at_last_kib\": %.0f, \"used_s\": %.3f}\n",
+           after.pss_kib - before.pss_kib, after.tables_kib - before.tables_kib, after.tables_kib, used_s);
+  }
   for (int i = 0; i < count; ++i) MPI_Comm_free(comms + i);
   free(comms);
   MPI_Finalize();
