@@ -7,9 +7,7 @@ namespace stretto::coll_shm {
 
 void barrier(shm::Call& call, const Selection& selection) {
   const TeamTraits members = traits_of(call.team().size(), selection.tiers);
-  const DataPath path = path_of(selection.named, members, [&](const TeamTraits& all) {
-    return all.ranks <= kTuning.barrier_flat_ranks ? by_use(call, barrier_path(all)) : barrier_path(all);
-  });
+  const DataPath path = path_of(selection.named, members, barrier_path);
   if (path == DataPath::whole) return barrier_flat(call);
   if (path == DataPath::root) return barrier_root(call);
   path == DataPath::tiers ? barrier_tiers(call, *selection.tiers.placed) : barrier_dissemination(call);

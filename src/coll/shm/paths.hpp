@@ -48,9 +48,8 @@ void allreduce_parts(shm::Call& call, const Parts& parts, const Selection& selec
   const Tiers* const tiers = tiers_for(selection, parts);
   const Tiers* const rails = rails_for(selection, parts);
   const TeamTraits members = members_of(call, selection, tiers, rails);
-  const DataPath path = path_of(selection.named, members, [&](const TeamTraits& all) {
-    return by_use(call, allreduce_path(parts.bytes(), all));
-  });
+  const DataPath path =
+      path_of(selection.named, members, [&](const TeamTraits& all) { return allreduce_path(parts.bytes(), all); });
   go(call, path);
   if (path == DataPath::rails) return allreduce_rails(call, parts, *rails);
   if (path == DataPath::whole) return allreduce_flat(call, parts);

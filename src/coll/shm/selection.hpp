@@ -3,7 +3,6 @@
 #pragma once
 #include "coll/shm/manifest.hpp"
 #include "coll/shm/tiers.hpp"
-#include "shm/call.hpp"
 
 namespace stretto::coll_shm {
 
@@ -22,12 +21,6 @@ inline TeamTraits traits_of(int ranks, const TierChoice& tiers) {
   members.wide_caches = any && tiers.placed->groups.split_caches();
   members.crowded = tiers.crowded;
   return members;
-}
-
-// Where ranks share processors, a communicator that is used much goes the way that takes more memory
-// and fewer turns. All ranks count the same calls.
-inline DataPath by_use(const shm::Call& call, DataPath path) {
-  return path == DataPath::root && call.number() > kTuning.crowded_root_calls ? DataPath::whole : path;
 }
 
 // Of one whose call may go by these rails.
