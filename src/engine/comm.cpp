@@ -96,9 +96,11 @@ coll_shm::Selection selection(const Comm& comm, Collective collective, std::uint
   return {comm.rules.of(collective, bytes), comm.tier_choice};
 }
 
-// The same of a call whose parts have so many bytes each.
-coll_shm::Selection selection_of_parts(const Comm& comm, Collective collective, std::uint64_t bytes) {
-  return selection(comm, collective, bytes * static_cast<unsigned>(comm_size(comm)));
+// The same of a call whose parts are as long as this one. Without groups there is no choice.
+coll_shm::Selection selection_of_parts(const Comm& comm, Collective collective, const Region& part) {
+  if (!comm.tier_choice.any()) [[likely]]
+    return {nullptr, comm.tier_choice};
+  return selection(comm, collective, part.bytes() * static_cast<unsigned>(comm_size(comm)));
 }
 
 // Makes one call: numbers it, notes it, runs it and reports it.
@@ -160,7 +162,7 @@ Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& rec
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good) {
   const Region own = in_place ? receive.at(comm_rank(comm)) : send;
   return call_as(comm, as, descriptor_of(own, kNoRoot, good), [&](shm::Call& call) {
-    coll_shm::allgather(call, send, receive, in_place, good, selection_of_parts(comm, as, own.bytes()));
+    coll_shm::allgather(call, send, receive, in_place, good, selection_of_parts(comm, as, own));
   });
 }
 
@@ -170,7 +172,7 @@ Outcome alltoall(Comm& comm, Collective as, const Blocks& send, const Blocks& re
       descriptor_of(as == Collective::alltoall ? (in_place ? receive : send).at(comm.team->rank()) : Region{}, kNoRoot,
                     good),
       [&](shm::Call& call) {
-        const std::uint64_t part = (in_place ? receive : send).at(0).bytes();
+        const Region part = (in_place ? receive : send).at(0);
         coll_shm::alltoall(call, send, receive, in_place, good, selection_of_parts(comm, as, part));
       });
 }

@@ -106,7 +106,7 @@ inline const Record* await(Call& call, InQueue& queue, Waiter& waiter, bool pati
 
 // Whether the message that begins here is sound and goes to `region` as it is.
 template <bool kExactly>
-bool fits(const Call& call, const Record* record, const Region& region) {
+inline bool fits(const Call& call, const Record* record, const Region& region) {
   const std::uint64_t total = record->message_bytes;
   const bool plain = record->kind() == RecordKind::inlined || record->kind() == RecordKind::slot;
   if (!plain || record->call != call.mark() || (kExactly ? total != region.bytes() : total > region.bytes()))
@@ -122,7 +122,7 @@ bool fits(const Call& call, const Record* record, const Region& region) {
 // has no other message to move) it waits without limit, and the message may have any number of
 // fragments. `kExactly`: it must have the length of `region` (Call::expect_lengths).
 template <bool kExactly = false>
-bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
+inline bool receive_whole(Call& call, InQueue& queue, const Region& region, Waiter& waiter, bool alone) {
   const bool in_lines = region.bytes() <= kMostInlineBytes && region.bytes() > kFirstLineBytes;
   char* target = region.flat();
   if (region.bytes() > kMostInlineBytes && queue.peek() == nullptr) fetch_target(target, region.bytes());

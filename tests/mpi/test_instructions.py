@@ -17,7 +17,7 @@ MOST = {
     "scatter": 800,
     "gather": 1140,
     "gatherv": 1210,
-    "allgather": 1210,
+    "allgather": 1390,
     "reduce": 1010,
     "allreduce": 1160,
     "reduce_scatter": 1480,

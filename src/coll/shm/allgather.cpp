@@ -8,8 +8,10 @@
 
 namespace stretto::coll_shm {
 
-void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
-                      bool together) {
+namespace {
+
+template <bool kTogether>
+void go_by_boards(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good) {
   shm::Team& team = call.team();
   const Region source = !in_place ? send : good ? receive.at(team.rank()) : kNothing;
   shm::Outgoing mine;
@@ -21,8 +23,8 @@ void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive
   OverlappedCopy copy = good && !in_place ? own_block(call, receive.at(team.rank()), send) : OverlappedCopy();
   if (sent) copy.finish();
   if (start_receiving_all(call, From::boards, receive, good, mine.done()) && sent) return;
-  run_either(
-      call, together,
+  run_either<kTogether>(
+      call,
       [&] {
         bool moved = false;
         if (!mine.done()) {
@@ -34,6 +36,14 @@ void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive
       [&] { return mine.done() && incoming_done(team); },
       [&](int peer) { return !mine.done() || misses(team.states()[peer].in, team.member(peer).board); });
   copy.finish();
+}
+
+}  // namespace
+
+void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
+                      bool together) {
+  together ? go_by_boards<true>(call, send, receive, in_place, good)
+           : go_by_boards<false>(call, send, receive, in_place, good);
 }
 
 }  // namespace stretto::coll_shm

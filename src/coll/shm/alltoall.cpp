@@ -33,10 +33,8 @@ char* start_aside(shm::Team& team, const Blocks& blocks) {
   return copy;
 }
 
-}  // namespace
-
-void alltoall_channels(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good,
-                       bool together) {
+template <bool kTogether>
+void go_by_channels(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good) {
   shm::Team& team = call.team();
   char* aside = nullptr;
   if (in_place && good) {
@@ -52,8 +50,8 @@ void alltoall_channels(shm::Call& call, const Blocks& send, const Blocks& receiv
   copy.advance(piece);
   if (start_receiving_all(call, From::channels, receive, sound, copy.done() && (sent || outgoing_done(team))) && sent)
     return;
-  run_either(
-      call, together,
+  run_either<kTogether>(
+      call,
       [&] {
         bool moved = step_outgoing(call);
         moved = copy.advance(piece) || moved;
@@ -62,6 +60,14 @@ void alltoall_channels(shm::Call& call, const Blocks& send, const Blocks& receiv
       [&] { return copy.done() && outgoing_done(team) && incoming_done(team); },
       [&](int peer) { return !team.states()[peer].out.done() || misses(team.states()[peer].in, team.channel(peer)); });
   std::free(aside);
+}
+
+}  // namespace
+
+void alltoall_channels(shm::Call& call, const Blocks& send, const Blocks& receive, bool in_place, bool good,
+                       bool together) {
+  together ? go_by_channels<true>(call, send, receive, in_place, good)
+           : go_by_channels<false>(call, send, receive, in_place, good);
 }
 
 }  // namespace stretto::coll_shm

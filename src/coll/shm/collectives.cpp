@@ -6,6 +6,9 @@
 namespace stretto::coll_shm {
 
 void barrier(shm::Call& call, const Selection& selection) {
+  const bool no_choice = selection.named == nullptr && !selection.tiers.any();
+  if (no_choice && call.team().size() <= kTuning.crowded_flat_ranks) [[likely]]
+    return barrier_flat(call);
   const TeamTraits members = traits_of(call.team().size(), selection.tiers);
   const DataPath path = path_of(selection.named, members, barrier_path);
   if (path == DataPath::whole) return barrier_flat(call);
@@ -28,6 +31,8 @@ namespace {
 // The rails of a call whose parts all have one length. Null: there are none, or ranks know the
 // lengths of some parts only.
 const Tiers* rails_for(const shm::Call& call, const Selection& selection) {
+  if (!selection.tiers.any()) [[likely]]
+    return nullptr;
   const auto as = static_cast<Collective>(call.tag() & 0xff);
   return as == coll::regular_form(as) ? selection.tiers.rails_of(false, false) : nullptr;
 }

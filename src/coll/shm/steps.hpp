@@ -55,7 +55,8 @@ inline bool start_sending(shm::Call& call, int peer, const Region& region, bool 
   return whole;
 }
 template <bool kExactly = false>
-bool start_receiving(shm::Call& call, From from, int peer, const Region& region, bool good, shm::Waiter& waiter) {
+inline bool start_receiving(shm::Call& call, From from, int peer, const Region& region, bool good,
+                            shm::Waiter& waiter) {
   shm::Team& team = call.team();
   shm::Incoming& in = team.states()[peer].in;
   const bool whole = good && shm::receive_whole<kExactly>(call, queue_of(team, from, peer), region, waiter, false);

@@ -53,9 +53,12 @@ void run_together(shm::Call& call, Steps steps, Done done, Needs needs) {
 }
 
 // The same, or run() where no peer gives a call up or goes another way.
-template <class Steps, class Done, class Needs>
-void run_either(shm::Call& call, bool together, Steps steps, Done done, Needs needs) {
-  together ? run_together(call, steps, done, needs) : run(call, steps, done);
+template <bool kTogether, class Steps, class Done, class Needs>
+void run_either(shm::Call& call, Steps steps, Done done, Needs needs) {
+  if constexpr (kTogether)
+    run_together(call, steps, done, needs);
+  else
+    run(call, steps, done);
 }
 
 // One message among the members of call.team(), whose other end may give the call up.

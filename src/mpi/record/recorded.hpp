@@ -137,7 +137,7 @@ void recorded_last();
 
 // Makes a call and records it. `say` says what its arguments mean, and may replace a status.
 template <auto say, Entry entry, class Make, class... Arguments>
-int make_recorded(const void* caller, const Make& make, Arguments... arguments) {
+[[gnu::cold, gnu::noinline]] int make_recorded(const void* caller, const Make& make, Arguments... arguments) {
   Recorded recorded(entry, caller);
   if (!recorded) return make(arguments...);
   say(recorded, arguments...);
