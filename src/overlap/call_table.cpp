@@ -10,24 +10,24 @@
 namespace stretto::overlap {
 namespace {
 
-using Kind = Operand::Kind;
+using OperandKind = Operand::Kind;
 
-constexpr Operand bytes(std::uint8_t at, std::uint8_t by) { return {Kind::bytes, at, by, 1}; }
+constexpr Operand bytes(std::uint8_t at, std::uint8_t by) { return {OperandKind::bytes, at, by, 1}; }
 constexpr Operand array(std::uint8_t at, std::uint8_t by, std::size_t size) {
-  return {Kind::bytes, at, by, static_cast<std::uint16_t>(size)};
+  return {OperandKind::bytes, at, by, static_cast<std::uint16_t>(size)};
 }
 constexpr Operand fixed(std::uint8_t at, std::size_t size) {
-  return {Kind::fixed, at, 0, static_cast<std::uint16_t>(size)};
+  return {OperandKind::fixed, at, 0, static_cast<std::uint16_t>(size)};
 }
-constexpr Operand by_kind(Kind kind, std::uint8_t at, std::uint8_t by = 0) { return {kind, at, by, 1}; }
-constexpr Operand counted(std::uint8_t at, std::uint8_t by) { return by_kind(Kind::counted, at, by); }
-constexpr Operand string(std::uint8_t at) { return by_kind(Kind::string, at); }
-constexpr Operand bits(std::uint8_t at, std::uint8_t by) { return by_kind(Kind::bits, at, by); }
-constexpr Operand vector(std::uint8_t at, std::uint8_t by) { return by_kind(Kind::vector, at, by); }
-constexpr Operand message(std::uint8_t at) { return by_kind(Kind::message, at); }
-constexpr Operand messages(std::uint8_t at, std::uint8_t by) { return by_kind(Kind::messages, at, by); }
-constexpr Operand mask(std::uint8_t at) { return by_kind(Kind::mask, at); }
-constexpr Operand mapping(std::uint8_t at, std::uint8_t by) { return by_kind(Kind::mapping, at, by); }
+constexpr Operand by_kind(OperandKind kind, std::uint8_t at, std::uint8_t by = 0) { return {kind, at, by, 1}; }
+constexpr Operand counted(std::uint8_t at, std::uint8_t by) { return by_kind(OperandKind::counted, at, by); }
+constexpr Operand string(std::uint8_t at) { return by_kind(OperandKind::string, at); }
+constexpr Operand bits(std::uint8_t at, std::uint8_t by) { return by_kind(OperandKind::bits, at, by); }
+constexpr Operand vector(std::uint8_t at, std::uint8_t by) { return by_kind(OperandKind::vector, at, by); }
+constexpr Operand message(std::uint8_t at) { return by_kind(OperandKind::message, at); }
+constexpr Operand messages(std::uint8_t at, std::uint8_t by) { return by_kind(OperandKind::messages, at, by); }
+constexpr Operand mask(std::uint8_t at) { return by_kind(OperandKind::mask, at); }
+constexpr Operand mapping(std::uint8_t at, std::uint8_t by) { return by_kind(OperandKind::mapping, at, by); }
 
 constexpr std::size_t kTime = sizeof(timespec), kTwoTimes = 2 * sizeof(timespec), kOffset = sizeof(std::int64_t);
 constexpr std::size_t kUsage = sizeof(rusage), kLimit = sizeof(rlimit), kId = 4, kMaskBytes = 8, kQueue = 64;
@@ -75,8 +75,8 @@ constexpr CallRow kSimple[] = {
 
     // descriptors
     {SYS_pipe2, {fixed(0, 2 * sizeof(int))}},
-    {SYS_fcntl, {by_kind(Kind::file, 2, 1)}},
-    {SYS_ioctl, {by_kind(Kind::control, 2, 1)}},
+    {SYS_fcntl, {by_kind(OperandKind::file, 2, 1)}},
+    {SYS_ioctl, {by_kind(OperandKind::control, 2, 1)}},
     {SYS_fstat, {fixed(1, sizeof(struct stat))}},
     {SYS_fstatfs, {fixed(1, sizeof(struct statfs))}},
     {SYS_getdents64, {bytes(1, 2)}},
@@ -88,7 +88,7 @@ constexpr CallRow kSimple[] = {
     {SYS_epoll_pwait, {array(1, 2, sizeof(epoll_event)), mask(4)}},
     {SYS_epoll_pwait2, {array(1, 2, sizeof(epoll_event)), fixed(3, kTime), mask(4)}},
     {SYS_ppoll, {array(0, 1, sizeof(pollfd)), fixed(2, kTime), mask(3)}},
-    {SYS_pselect6, {bits(1, 0), bits(2, 0), bits(3, 0), fixed(4, kTime), by_kind(Kind::mask_pair, 5)}},
+    {SYS_pselect6, {bits(1, 0), bits(2, 0), bits(3, 0), fixed(4, kTime), by_kind(OperandKind::mask_pair, 5)}},
     {SYS_signalfd4, {fixed(1, kMaskBytes)}},
     {SYS_timerfd_settime, {fixed(2, kTwoTimes), fixed(3, kTwoTimes)}},
     {SYS_timerfd_gettime, {fixed(1, kTwoTimes)}},
@@ -132,7 +132,7 @@ constexpr CallRow kSimple[] = {
     {SYS_lremovexattr, {string(0), string(1)}},
 
     // time
-    {SYS_futex, {by_kind(Kind::futex, 0, 1)}},
+    {SYS_futex, {by_kind(OperandKind::futex, 0, 1)}},
     {SYS_nanosleep, {fixed(0, kTime), fixed(1, kTime)}},
     {SYS_clock_nanosleep, {fixed(2, kTime), fixed(3, kTime)}},
     {SYS_clock_gettime, {fixed(1, kTime)}},
@@ -172,18 +172,18 @@ constexpr CallRow kSimple[] = {
     {SYS_sched_rr_get_interval, {fixed(1, kTime)}},
 
     // signals
-    {SYS_rt_sigprocmask, {by_kind(Kind::new_mask, 1, 0), fixed(2, kMaskBytes)}},
-    {SYS_rt_sigaction, {by_kind(Kind::action, 1, 0), fixed(2, 4 * sizeof(long))}},
+    {SYS_rt_sigprocmask, {by_kind(OperandKind::new_mask, 1, 0), fixed(2, kMaskBytes)}},
+    {SYS_rt_sigaction, {by_kind(OperandKind::action, 1, 0), fixed(2, 4 * sizeof(long))}},
     {SYS_rt_sigpending, {fixed(0, kMaskBytes)}},
     {SYS_rt_sigsuspend, {mask(0)}},
     {SYS_rt_sigtimedwait, {fixed(0, kMaskBytes), fixed(1, kSignal), fixed(2, kTime)}},
     {SYS_rt_sigqueueinfo, {fixed(2, kSignal)}},
     {SYS_rt_tgsigqueueinfo, {fixed(3, kSignal)}},
     {SYS_pidfd_send_signal, {fixed(2, kSignal)}},
-    {SYS_sigaltstack, {by_kind(Kind::alternate, 0), fixed(1, sizeof(stack_t))}},
+    {SYS_sigaltstack, {by_kind(OperandKind::alternate, 0), fixed(1, sizeof(stack_t))}},
 
     // memory
-    {SYS_mincore, {by_kind(Kind::pages, 2, 1)}},
+    {SYS_mincore, {by_kind(OperandKind::pages, 2, 1)}},
 #if defined(__x86_64__)
     {SYS_poll, {array(0, 1, sizeof(pollfd))}},
     {SYS_select, {bits(1, 0), bits(2, 0), bits(3, 0), fixed(4, sizeof(timeval))}},
@@ -220,9 +220,13 @@ constexpr CallRow kSimple[] = {
 // ---- events of mappings ----
 
 constexpr CallRow kMappings[] = {
-    {SYS_brk, {by_kind(Kind::heap_end, 0)}},      {SYS_mmap, {mapping(0, 1)}},     {SYS_munmap, {mapping(0, 1)}},
-    {SYS_mremap, {mapping(0, 1), mapping(4, 2)}}, {SYS_mprotect, {mapping(0, 1)}}, {SYS_pkey_mprotect, {mapping(0, 1)}},
-    {SYS_madvise, {by_kind(Kind::advice, 0, 1)}},
+    {SYS_brk, {by_kind(OperandKind::heap_end, 0)}},
+    {SYS_mmap, {mapping(0, 1)}},
+    {SYS_munmap, {mapping(0, 1)}},
+    {SYS_mremap, {mapping(0, 1), mapping(4, 2)}},
+    {SYS_mprotect, {mapping(0, 1)}},
+    {SYS_pkey_mprotect, {mapping(0, 1)}},
+    {SYS_madvise, {by_kind(OperandKind::advice, 0, 1)}},
 };
 
 // ---- calls that touch no memory of the program ----
@@ -305,7 +309,7 @@ constexpr Table all_calls() {
   for (const CallRow& row : kSimple) made.add(row);
   for (const CallRow& row : kMappings) made.add(row);
   for (const long number : kNothing) made.add({number, {}});
-  for (const long number : kEverything) made.add({number, {by_kind(Kind::everything, 0)}});
+  for (const long number : kEverything) made.add({number, {by_kind(OperandKind::everything, 0)}});
   return made;
 }
 

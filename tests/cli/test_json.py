@@ -79,6 +79,7 @@ LINES = {
     "model.best-k": ("model", "best-k", "--simulate", "4x1"),
     "model.chains": ("model", "chains", "-n", "4", *LOGP),
     "model.compare": ("model", "compare", *CALL, "--sizes", "8"),
+    "model.job": ("model", "job", ROOT / "tests/fixtures/job/two.stretto"),
     "model.measure": ("model", "measure", "--force"),
     "model.node": ("model", "node", "-n", "2", "--op", "bcast"),
     "model.node.calibrate": ("model", "node", "--calibrate"),

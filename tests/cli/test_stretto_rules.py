@@ -26,7 +26,7 @@ allgather nodes=3- bytes=9K-: mpi
     [
         (
             "bcast: chain\nallreduce: shm:ring\n",
-            "2:12: an algorithm over shared memory was expected: shm:flat or shm:s",
+            "2:12: an algorithm over shared memory was expected: shm:flat or shm:root or shm:s",
         ),
         ("gatherv: shm:flat\n", "1:10: an algorithm over shared memory was expected: shm:channels"),
         ("broadcast: chain\n", "1:1: a collective was expected"),
@@ -91,8 +91,8 @@ def test_what_is_no_schedule_is_said(stretto: Tool, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("op", "bytes_", "others"),
     [
-        ("allreduce", "64", ["shm:slices"]),
-        ("allreduce", "1M", ["shm:flat"]),
+        ("allreduce", "64", ["shm:root", "shm:slices"]),
+        ("allreduce", "1M", ["shm:flat", "shm:root"]),
         ("reduce", "64", ["shm:slices"]),
         ("bcast", "64", []),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 MIB = 1024  # in KiB
 OWN_MIB = 256  # what the owner maps of a segment (STRETTO_SEGMENT_BYTES)
-PEER_MIB = 6  # what a peer maps of it: two lanes of at most 2 MiB, and control lines
+PEER_MIB = 40  # what a peer maps of it: two lanes of at most 2 MiB, and 32 MiB for control lines
 
 
 def _run(mpi, run_mpi, build_program, np, *arguments, env=None):

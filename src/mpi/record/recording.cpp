@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/record/recording.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -17,14 +18,20 @@ void record_prepare() { g_recorded = options().record_path[0] != 0; }
 
 void record_begin() {
   if (!g_recorded) return;
-  auto* const made = new (std::nothrow) Recorder;
-  if (made != nullptr && made->begin()) {
+  void* const memory = std::malloc(sizeof(Recorder));
+  if (memory == nullptr) {
+    g_recorded = false;
+    return;
+  }
+  auto* const made = new (memory) Recorder;
+  if (made->begin()) {
     g_recorder = made;
     recorded_first();
     ensure_finalize_hook();
     return;
   }
-  delete made;
+  made->~Recorder();
+  std::free(memory);
   g_recorded = false;
 }
 
