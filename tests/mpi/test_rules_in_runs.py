@@ -102,8 +102,8 @@ def test_rank_0_reads_for_all(check: Callable, tmp_path: Path) -> None:
         ),
         (
             "allreduce: shm:ring\n",
-            "/rules:1:12: an algorithm over shared memory was expected: shm:flat or shm:root or shm:slices or shm:tiers "
-            "or shm:rails; what is built in decides",
+            "/rules:1:12: an algorithm over shared memory was expected: shm:flat or shm:root or shm:slices or "
+            "shm:tiers or shm:rails; what is built in decides",
         ),
         (None, "cannot read {path}: No such file or directory (STRETTO_RULES); what is built in decides"),
     ],
