@@ -123,9 +123,7 @@ struct Tuning {
   std::size_t flat_bytes = 128;
   std::size_t tiers_reduce_bytes = 32 << 10;
   // With fewer processors than ranks, and more than `crowded_flat_ranks`, short vectors go by rank
-  // 0, and `crowded_owners` ranks combine slices of long ones. With 16 ranks on two processors an
-  // Allreduce of 8 bytes, 512 bytes, 4 KiB then takes 0.86, 0.73, 0.55 of the time, with 64 ranks
-  // 0.60, 0.29, 0.26.
+  // 0, and `crowded_owners` ranks combine slices of long ones. That makes no line for each pair.
   int crowded_flat_ranks = 8, crowded_owners = 16;
   // Longer vectors than these go by rails; those of a Reduce_scatter always do among more than
   // `flat_ranks` ranks. The highest groups exchange slices as they are, if these have at most

@@ -35,7 +35,7 @@ struct Header {
   std::uint64_t first_counter, last_counter;
   std::uint64_t first_ns, last_ns;
   double bound;                 // how far a sum of times may be off, as a part of it
-  std::uint64_t process_ns;     // from the process's start to first_ns; 0: unknown
+  std::uint64_t unused;         // 0
   char host[kTextBytes];        // its name
   char mpi[kTextBytes];         // what the MPI says of its version
   char program[kTextBytes];     // the command line, cut

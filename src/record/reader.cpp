@@ -259,6 +259,9 @@ Text Recording::function(std::uint32_t term) const { return text_of(functions_, 
 Text Recording::place(std::uint32_t term) const { return text_of(places_, values(term, Role::place)); }
 
 const Communicator* Recording::communicator(std::int64_t id) const {
+  // As a rule they are numbered in their order.
+  if (const auto place = static_cast<std::size_t>(id); place < communicators_.size() && communicators_[place].id == id)
+    return &communicators_[place];
   for (const Communicator& each : communicators_) {
     if (each.id == id) return &each;
   }

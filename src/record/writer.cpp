@@ -184,7 +184,6 @@ bool Writer::has_words(std::uint32_t i, const std::int64_t* words, std::size_t s
 }
 
 std::uint32_t Writer::term(const std::int64_t* words, std::size_t size) {
-  is_new_ = false;
   if (expected_at_ != kNowhere) {
     const std::uint32_t expected = history_[expected_at_ % kHistory];
     if (expected >= first_term_ && has_words(expected - first_term_, words, size)) return expected;
@@ -199,7 +198,6 @@ std::uint32_t Writer::term(const std::int64_t* words, std::size_t size) {
     forget_terms();
     at = hash & (places_.size() - 1);
   }
-  is_new_ = true;
   Term made{};
   made.hash = hash;
   made.first = static_cast<std::uint32_t>(words_.size());

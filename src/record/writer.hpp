@@ -34,8 +34,6 @@ class Writer {
 
   // The number of a term: `size` words of role, count and values as the definition has them.
   std::uint32_t term(const std::int64_t* words, std::size_t size);
-  // Whether the newest term is new: the caller may say more of it.
-  [[nodiscard]] bool is_new() const { return is_new_; }
   // The next call. Times in ticks of the counter. `processor`: of the gap; negative: not known.
   void call(std::uint32_t term, std::uint64_t gap, std::uint64_t duration, double processor = -1);
 
@@ -93,7 +91,6 @@ class Writer {
   Array<Term> terms_;
   Array<std::uint32_t> places_;  // of terms by hash, open addressing; 0: none
   std::uint32_t first_term_ = 0;
-  bool is_new_ = false;
 
   Array<std::uint32_t> history_;
   Array<std::uint64_t> pairs_;  // where two terms have followed one another last, plus 1

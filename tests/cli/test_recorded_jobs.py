@@ -92,6 +92,18 @@ def test_who_only_sends_goes_on(tmp_path: Path) -> None:
     assert ends(files, "--balance")[0] == pytest.approx(510, rel=NEAR)
 
 
+def test_the_root_of_two_groups_waits_for_the_other_one(tmp_path: Path) -> None:
+    """Rank 0 is the root of a Reduce that rank 1, the other group, sends to. It is no rank of its own group's."""
+    a, b = job(tmp_path, 2)
+    for each, other in ((a, 1), (b, 0)):
+        each.define(3, b"".join(map(recorded.zigzag, (2, 1, 0, 1, 1, each.rank, 0, 1, other, 0, 1))))
+    a.call("MPI_Reduce", 10, comm=2, sends=8, root=-3)
+    b.call("MPI_Reduce", 500, comm=2, sends=8, root=0)
+    b.call("MPI_Send", 50, comm=0, destination=peer(-1), send_tag=3, sends=8)
+    a.call("MPI_Recv", 10, comm=0, source=peer(1), receive_tag=3, receives=8)
+    assert ends(recorded.write(tmp_path, [a, b])) == pytest.approx([550, 550], rel=NEAR)
+
+
 def test_persistent_requests_and_neighbours(tmp_path: Path) -> None:
     ranks = job(tmp_path, 3)
     for each in ranks:

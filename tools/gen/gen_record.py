@@ -162,7 +162,24 @@ def statements(name: str, parameters: tuple[Parameter, ...], large: bool) -> lis
     return found + _requests(name, parameters) + _results(name, parameters)
 
 
-def declaration(parameter: Parameter, large: bool, used: bool) -> str:
+def _declaration(parameter: Parameter, large: bool, used: bool) -> str:
     """A parameter of that function: statuses may be replaced."""
     kind = parameter.large if large else parameter.small
     return f"{kind}{'&' if parameter.kind == 'STATUS' else ''} {parameter.name if used else ''}".strip()
+
+
+def function(entry: str, body: list[str], parameters: tuple[Parameter, ...], large: bool) -> list[str]:
+    """The function that says what a call means, with these statements."""
+    if not body:
+        return []
+    used = set(re.findall(r"\w+", " ".join(body)))
+    declared = ", ".join(_declaration(p, large, p.name in used) for p in parameters)
+    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] void {entry}_record(Recorded& r, {declared}) {{"]
+    return [*out, *(f"  {line}" for line in body), "}", "}  // namespace"]
+
+
+def guard(entry: str, names: str) -> list[str]:
+    """What a wrapper with a body `<entry>_made` does first."""
+    make = f"[caller](auto... final) {{ return {entry}_made(caller, final...); }}"
+    call = f"make_recorded<{entry}_record, Entry::{entry}>(caller, {make}, {names})"
+    return ["  if (recording()) [[unlikely]]", f"    return {call};"]

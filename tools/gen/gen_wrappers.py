@@ -223,25 +223,6 @@ def note_function(f: Function) -> list[str]:
     return step_function(f, "note", ("Noted& note",), f.notes)
 
 
-def record_function(f: Function) -> list[str]:
-    """The function that says what a recording has of a call."""
-    if not f.records:
-        return []
-    used = set(re.findall(r"\w+", " ".join(f.records)))
-    declared = ", ".join(gen_record.declaration(p, f.large, p.name in used) for p in f.parameters)
-    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] void {f.entry}_record(Recorded& r, {declared}) {{"]
-    return [*out, *(f"  {line}" for line in f.records), "}", "}  // namespace"]
-
-
-def recorded(f: Function) -> list[str]:
-    """What a wrapper does if calls are recorded."""
-    if not f.records:
-        return []
-    make = f"[caller](auto... final) {{ return {f.entry}_made(caller, final...); }}"
-    call = f"make_recorded<{f.entry}_record, Entry::{f.entry}>(caller, {make}, {f.names})"
-    return ["  if (recording()) [[unlikely]]", f"    return {call};"]
-
-
 def large_forward(f: Function) -> list[str]:
     """The host's _c function, or its int function where there is none."""
     out = ["namespace {", f"int {f.entry}_host(const void* caller, {f.declarations}) {{"]
@@ -280,7 +261,12 @@ def wrapper(f: Function) -> str:
         forward = f"{f.entry}_host(caller, {f.names})"
     else:
         forward = f"reinterpret_cast<Host>(host_entry(Entry::{f.entry}, caller))({f.names})"
-    out = touched_function(f) + note_function(f) + record_function(f) + (large_forward(f) if f.large else [])
+    out = (
+        touched_function(f)
+        + note_function(f)
+        + gen_record.function(f.entry, f.records, f.parameters, f.large)
+        + (large_forward(f) if f.large else [])
+    )
     body = "made" if f.records else "entry"
     out += [
         "namespace {",
@@ -312,7 +298,7 @@ def wrapper(f: Function) -> str:
     out += [f"  return {forward};", "}"]
     if f.records:
         out.append(f"[[gnu::always_inline]] inline int {f.entry}_entry(const void* caller, {f.declarations}) {{")
-        out += [*recorded(f), f"  return {f.entry}_made(caller, {f.names});", "}"]
+        out += [*gen_record.guard(f.entry, f.names), f"  return {f.entry}_made(caller, {f.names});", "}"]
     out.append("}  // namespace")
     to_tool = (
         f"  if (void* const tool = tool_behind(Entry::{f.entry}, __builtin_return_address(0))) [[unlikely]] {{",
@@ -346,7 +332,12 @@ def narrowed_call(f: Function) -> list[str]:
 def forwarder(f: Function) -> str:
     """A function that waits for the memory that a call touches, or in the host's place, and forwards the call."""
     waits = gen_waiting.function(f.row.name) or gen_requests.step(f.entry, f.row.name)
-    out = touched_function(f) + note_function(f) + record_function(f) + (narrowed_call(f) if f.large else [])
+    out = (
+        touched_function(f)
+        + note_function(f)
+        + gen_record.function(f.entry, f.records, f.parameters, f.large)
+        + (narrowed_call(f) if f.large else [])
+    )
     out += gen_requests.function(f.entry, f.row.name, f.parameters, f.large)
     stand_in = gen_waiting.stand_in(f.row.name) or (f"{f.entry}_narrowed" if f.large else "nullptr" if waits else "")
     note, record = (f"{f.entry}_note" if f.notes else ""), (f"{f.entry}_record" if f.records else "")

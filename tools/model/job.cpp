@@ -60,60 +60,64 @@ void write_calls(const JobFile& job, int rank) {
 }
 
 struct Place {
-  std::uint64_t calls = 0, ranks = 0;
+  std::uint64_t calls = 0;
   double gap = 0, duration = 0, longest = 0;  // seconds of all ranks; of one call
+
+  void add(const Place& other) {
+    calls += other.calls;
+    gap += other.gap;
+    duration += other.duration;
+    longest = std::max(longest, other.longest);
+  }
 };
 
+using Places = std::map<std::pair<std::string, std::string>, Place>;  // by function and place
+
+// What one rank took. Returns when it ended, in seconds from its begin.
+double write_rank(Json& json, const record::Recording& recording, Places& places) {
+  std::vector<Place> terms(recording.terms());
+  record::Calls calls(recording);
+  double compute = 0, in_calls = 0, processor = 0;
+  std::uint64_t count = 0;
+  for (record::Calls::Call call; calls.next(&call); ++count) {
+    terms[call.term].add({1, call.gap, call.duration, call.duration});
+    compute += call.gap;
+    processor += call.processor >= 0 ? std::min(call.gap, call.processor) : call.gap;
+    in_calls += call.duration;
+  }
+  for (std::uint32_t term = 0; term < recording.terms(); ++term) {
+    if (terms[term].calls != 0)
+      places[{text_of(recording.function(term)), text_of(recording.place(term))}].add(terms[term]);
+  }
+  std::int64_t bytes = 0;
+  for (int i = 0; i < record::kStreams; ++i)
+    bytes += static_cast<std::int64_t>(recording.stream(static_cast<record::Stream>(i)).size);
+  json.open('{');
+  json.key("host").text(recording.header().host);
+  json.key("finished").boolean(recording.header().finished != 0);
+  json.key("calls").integer(static_cast<std::int64_t>(count));
+  json.key("compute").number(compute);
+  json.key("processor").number(processor);
+  json.key("in_calls").number(in_calls);
+  json.key("bytes").integer(bytes);
+  json.close('}');
+  return compute + in_calls;
+}
+
 void write_summary(const JobFile& job) {
-  std::map<std::pair<std::string, std::string>, Place> places;
+  Places places;
+  double seconds = 0;
+  const std::vector<double> begin = job.starts();
   Json json;
   json.open('{');
   json.key("ranks").open('[');
-  for (int r = 0; r < job.ranks(); ++r) {
-    const record::Recording& recording = job.of(r);
-    std::vector<Place> terms(recording.terms());
-    record::Calls calls(recording);
-    double compute = 0, in_calls = 0, processor = 0;
-    std::uint64_t count = 0;
-    for (record::Calls::Call call; calls.next(&call);) {
-      Place& term = terms[call.term];
-      ++term.calls;
-      term.gap += call.gap;
-      term.duration += call.duration;
-      term.longest = std::max(term.longest, call.duration);
-      compute += call.gap;
-      processor += call.processor >= 0 ? std::min(call.gap, call.processor) : call.gap;
-      in_calls += call.duration;
-      ++count;
-    }
-    for (std::uint32_t term = 0; term < recording.terms(); ++term) {
-      if (terms[term].calls == 0) continue;
-      Place& place = places[{text_of(recording.function(term)), text_of(recording.place(term))}];
-      place.calls += terms[term].calls;
-      place.gap += terms[term].gap;
-      place.duration += terms[term].duration;
-      place.longest = std::max(place.longest, terms[term].longest);
-    }
-    json.open('{');
-    json.key("host").text(recording.header().host);
-    json.key("finished").boolean(recording.header().finished != 0);
-    json.key("calls").integer(static_cast<std::int64_t>(count));
-    json.key("compute").number(compute);
-    json.key("processor").number(processor);
-    json.key("in_calls").number(in_calls);
-    json.key("bytes").integer([&] {
-      std::int64_t all = 0;
-      for (int i = 0; i < record::kStreams; ++i)
-        all += static_cast<std::int64_t>(recording.stream(static_cast<record::Stream>(i)).size);
-      return all;
-    }());
-    json.close('}');
-  }
+  for (int r = 0; r < job.ranks(); ++r)
+    seconds = std::max(seconds, begin[static_cast<std::size_t>(r)] + write_rank(json, job.of(r), places));
   json.close(']');
   json.key("program").text(job.of(0).header().program);
   json.key("mpi").text(job.of(0).header().mpi);
   json.key("bound").number(job.of(0).header().bound);
-  json.key("seconds").number(measured(job).seconds);
+  json.key("seconds").number(seconds);
   json.key("places").open('[');
   for (const auto& [name, place] : places) {
     json.open('{');
@@ -158,17 +162,20 @@ std::vector<TimeSpan> merged(const std::vector<TimeSpan>& spans, double gap) {
 void write_timeline(const JobFile& job, std::size_t most) {
   std::map<std::string, int> functions;
   std::vector<std::vector<TimeSpan>> ranks(static_cast<std::size_t>(job.ranks()));
-  const std::vector<double> begin = starts(job);
+  const std::vector<double> begin = job.starts();
   double end = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const record::Recording& recording = job.of(static_cast<int>(r));
+    std::vector<int> numbers;  // by term
+    for (std::uint32_t term = 0; term < recording.terms(); ++term) {
+      const std::string name = text_of(recording.function(term));
+      numbers.push_back(functions.try_emplace(name, static_cast<int>(functions.size())).first->second);
+    }
     record::Calls calls(recording);
     double now = begin[r];
     for (record::Calls::Call call; calls.next(&call); now += call.duration) {
       now += call.gap;
-      const std::string name = text_of(recording.function(call.term));
-      const int number = functions.try_emplace(name, static_cast<int>(functions.size())).first->second;
-      ranks[r].push_back({now, now + call.duration, number});
+      ranks[r].push_back({now, now + call.duration, numbers[call.term]});
     }
     end = std::max(end, now);
   }
@@ -319,7 +326,6 @@ void replay_job(const std::vector<std::string>& words) {
   if (!request.costs.empty()) {
     machine = make_machine(request, job.ranks(), place);
     options.machine = &machine;
-    options.network = Network::machine;
     if (!was.empty()) options.collectives = CollectiveFactors(request, was, job.ranks());
   }
   write_replayed(job, replay(job, options));

@@ -39,6 +39,12 @@ struct Got {
   std::int64_t tag = 0;
 };
 
+inline Half taken(Half half, const Got& got) {
+  half.peer = got.peer;
+  half.tag = got.tag;
+  return half;
+}
+
 struct Action {
   Act act = Act::local;
   Collective collective = Collective::count_;  // count_: another call of all members
@@ -57,6 +63,10 @@ struct Action {
   std::string function;  // without MPI_ and _c
 };
 
+// Whether one rank sends to all, or all to one, and who only sends does not wait.
+inline bool is_rooted(Collective collective) {
+  return collective != Collective::count_ && runs_ahead(collective) && !is_neighborhood(collective);
+}
 // A collective that has schedules, and moves about as much.
 Collective scheduled_form(Collective collective);
 

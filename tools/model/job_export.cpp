@@ -178,7 +178,7 @@ class TimeIndependent : public Visitor {
 }  // namespace
 
 std::uint64_t export_chrome(const JobFile& job, std::FILE* to) {
-  const std::vector<double> begin = starts(job);
+  const std::vector<double> begin = job.starts();
   std::fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", to);
   for (int r = 0; r < job.ranks(); ++r) {
     const record::Recording& recording = job.of(r);
@@ -186,6 +186,11 @@ std::uint64_t export_chrome(const JobFile& job, std::FILE* to) {
         to,
         "%s\n{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 0, \"tid\": %d, \"args\": {\"name\": \"rank %d\"}}",
         r == 0 ? "" : ",", r, r);
+    std::vector<std::string> functions, places;  // by term
+    for (std::uint32_t term = 0; term < recording.terms(); ++term) {
+      functions.push_back(quoted(recording.function(term)));
+      places.push_back(quoted(recording.place(term)));
+    }
     record::Calls calls(recording);
     double now = begin[static_cast<std::size_t>(r)];
     for (record::Calls::Call call; calls.next(&call); now += call.duration) {
@@ -193,8 +198,7 @@ std::uint64_t export_chrome(const JobFile& job, std::FILE* to) {
       std::fprintf(to,
                    ",\n{\"ph\": \"X\", \"name\": \"%s\", \"pid\": 0, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f, "
                    "\"args\": {\"place\": \"%s\"}}",
-                   quoted(recording.function(call.term)).c_str(), r, now * 1e6, call.duration * 1e6,
-                   quoted(recording.place(call.term)).c_str());
+                   functions[call.term].c_str(), r, now * 1e6, call.duration * 1e6, places[call.term].c_str());
     }
   }
   std::fputs("\n]}\n", to);

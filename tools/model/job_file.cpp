@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "job_file.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -159,6 +160,19 @@ void JobFile::take_packed(const std::string& name) {
     if (!recording->read(its, streams)) stop(name + ": " + recording->failure());
     add(std::move(recording), name);
   }
+}
+
+std::vector<double> JobFile::starts() const {
+  std::vector<double> found(recordings_.size(), 0);
+  const Header& first = of(0).header();
+  std::uint64_t earliest = first.first_ns;
+  for (const auto& each : recordings_) {
+    if (std::strcmp(each->header().host, first.host) != 0) return found;
+    earliest = std::min(earliest, each->header().first_ns);
+  }
+  for (std::size_t r = 0; r < found.size(); ++r)
+    found[r] = static_cast<double>(recordings_[r]->header().first_ns - earliest) * 1e-9;
+  return found;
 }
 
 std::uint64_t JobFile::pack(const std::string& name) const {

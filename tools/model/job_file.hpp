@@ -23,6 +23,8 @@ class JobFile {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(recordings_.size()); }
   [[nodiscard]] const record::Recording& of(int rank) const { return *recordings_[static_cast<std::size_t>(rank)]; }
+  // When each rank left MPI_Init, in seconds from the first. 0 on several hosts: clocks differ.
+  [[nodiscard]] std::vector<double> starts() const;
   // Writes all into one file. Returns how many bytes it has.
   std::uint64_t pack(const std::string& name) const;
 

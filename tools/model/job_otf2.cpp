@@ -58,10 +58,6 @@ OTF2_CollectiveOp operation_of(Collective collective) {
     default: return OTF2_COLLECTIVE_OP_CREATE_HANDLE;
   }
 }
-bool is_rooted(Collective collective) {
-  return collective == Collective::bcast || goes_to_root(collective) || collective == Collective::scatter ||
-         collective == Collective::scatterv;
-}
 
 // What events refer to, of all ranks.
 struct Names {
@@ -81,10 +77,12 @@ class Events : public Visitor {
  public:
   Events(OTF2_EvtWriter* writer, Names& names) : writer_(writer), names_(names) {}
 
-  void enters(const Action& action, std::uint32_t /*term*/, double time, double end) override {
+  void enters(const Action& action, std::uint32_t term, double time, double end) override {
     begin_ = ticks(time);
     end_ = ticks(end);
-    region_ = names_.region("MPI_" + action.function);
+    if (regions_.size() <= term) regions_.resize(term + 1, OTF2_UNDEFINED_REGION);
+    if (regions_[term] == OTF2_UNDEFINED_REGION) regions_[term] = names_.region("MPI_" + action.function);
+    region_ = regions_[term];
     OTF2_EvtWriter_Enter(writer_, nullptr, begin_, region_);
   }
   void leaves(double /*time*/) override { OTF2_EvtWriter_Leave(writer_, nullptr, end_, region_); }
@@ -125,6 +123,7 @@ class Events : public Visitor {
   Names& names_;
   std::uint64_t begin_ = 0, end_ = 0;
   OTF2_RegionRef region_ = 0;
+  std::vector<OTF2_RegionRef> regions_;  // by term
   std::map<std::size_t, std::pair<WalkedMessage, bool> > under_way_;
 };
 
@@ -202,7 +201,7 @@ std::uint64_t export_otf2(const JobFile& job, const std::string& name) {
   std::vector<int> world(static_cast<std::size_t>(job.ranks()));
   for (std::size_t r = 0; r < world.size(); ++r) world[r] = static_cast<int>(r);
   (void)names.comm(world);
-  const std::vector<double> begin = starts(job);
+  const std::vector<double> begin = job.starts();
   std::vector<std::uint64_t> events(world.size(), 0);
   std::uint64_t unknown = 0;
   OTF2_Archive_OpenEvtFiles(archive);

@@ -2,12 +2,12 @@
 #include "job_replay.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <queue>
 #include <unordered_map>
 
-#include "job_actions.hpp"
+#include "job_comms.hpp"
+#include "job_messages.hpp"
 
 namespace stretto::modelling {
 namespace {
@@ -16,60 +16,7 @@ using record::Calls;
 using record::Communicator;
 using record::Recording;
 
-constexpr double kUnknown = -1;
-constexpr double kNs = 1e-9;
-constexpr std::uint32_t kNone = ~std::uint32_t{0};
-constexpr std::int64_t kWorldId = 0, kSelfId = 1;             // as the recorder numbers them
 constexpr std::int64_t kNeighborTag = std::int64_t{1} << 40;  // no program's tag is so high
-
-// What another rank did, so that a wait ends: when, and how many waits of its own it had behind it.
-struct Cause {
-  int rank = -1;
-  double time = 0;
-  std::size_t waits = 0;
-};
-
-// What a rank may wait for: its end of a message, or its part of a collective.
-struct Operation {
-  double done = kUnknown;
-  double overhead = 0;           // the processor's, behind it
-  std::uint32_t waiter = kNone;  // a rank
-  Cause cause;
-};
-
-// A part of a rank's time that is on the critical path.
-struct Stretch {
-  double begin, end;
-};
-
-struct Message {
-  std::uint32_t send = kNone, receive = kNone;  // operations
-  int from = 0, to = 0;
-  std::uint64_t bytes = 0;
-  bool waits = false;  // for its receive
-  double sent = kUnknown, posted = kUnknown;
-  Cause sender, receiver;
-};
-
-// Messages between two ranks with one tag in one communicator, in order.
-struct Channel {
-  std::deque<std::uint32_t> sends, receives;  // messages that lack the other end
-};
-struct ChannelName {
-  std::uint32_t comm;
-  std::int32_t from, to;
-  std::int64_t tag;
-  bool operator==(const ChannelName&) const = default;
-};
-struct ChannelHash {
-  std::size_t operator()(const ChannelName& name) const {
-    std::uint64_t hash = name.comm;
-    for (const std::uint64_t word : {static_cast<std::uint64_t>(name.from), static_cast<std::uint64_t>(name.to),
-                                     static_cast<std::uint64_t>(name.tag)})
-      hash = (hash ^ word) * 0x9E3779B97F4A7C15u ^ hash >> 31;
-    return hash;
-  }
-};
 
 // A collective of one communicator.
 struct Meeting {
@@ -78,6 +25,7 @@ struct Meeting {
     double came;
     double took;  // in the recording
     bool is_root;
+    bool has_gone;  // it waits for nobody
     Cause cause;
   };
   std::vector<Member> members;
@@ -90,41 +38,33 @@ struct Slot {
   double posted = 0;
 };
 
-struct CommState {
-  std::uint32_t instance = kNone;
-  std::uint32_t meetings = 0, children = 0;
-};
-
 struct Rank {
   const Recording* recording = nullptr;
   std::unique_ptr<Calls> calls;
-  std::vector<Action> actions;
   Calls::Call call;
   bool in_call = false, ended = false;
   double now = 0, compute_factor = 1;
+  double computes_from = 0, called = 0;  // of the call
   RankSummary summary;
   std::vector<Slot> slots;
-  std::vector<CommState> comms;
   std::vector<std::uint32_t> needs;  // operations, until the call ends
-  double next_send = 0, next_receive = 0;
-  double called = 0;          // when the call began
-  std::vector<Cause> waits;   // of each wait that another rank has ended
-  std::vector<Stretch> path;  // that is watched
-  std::size_t next_stretch = 0;
-  std::vector<Critical> critical;  // by term
+  OnPath on_path;
 };
+
+using Actions = std::vector<std::vector<Action>>;  // by rank and term
 
 class Replay {
  public:
-  Replay(const JobFile& job, const ReplayOptions& options);
+  Replay(const JobFile& job, const Actions& actions, const ReplayOptions& options);
+  // Says what is on the path, too.
+  void watch(Path path);
   Replayed run();
-  // The critical path of a run, of which a second run then says what is on it.
-  std::vector<std::vector<Stretch>> critical_path() const;
-  void watch(std::vector<std::vector<Stretch>> path);
+  [[nodiscard]] Path critical_path() const;
 
  private:
   using Entry = std::pair<double, std::uint32_t>;  // when a rank goes on
 
+  bool next_call(std::uint32_t r);
   void begin_call(std::uint32_t r);
   bool end_call(std::uint32_t r);
   void post(std::uint32_t r, const Action& action, Slot& slot, double now);
@@ -140,124 +80,50 @@ class Replay {
     else
       operations.push_back(meet(r, action));
   }
-  double factor(std::uint32_t r, const Action& action, const Communicator* comm) const;
-  void settle(Meeting& meeting, const Action& action);
-  void deliver(Message& message);
-  void finish(std::uint32_t operation, double done, const Cause& cause);
-  Cause cause_of(std::uint32_t r, double time) const { return {static_cast<int>(r), time, ranks_[r].waits.size()}; }
-  double on_path(std::uint32_t r, double begin, double end);
-  void make_comm(std::uint32_t r, const Action& action);
-  CommState& comm_of(std::uint32_t r, std::int64_t id);
-  std::uint32_t instance(const std::vector<std::int64_t>& name);
-  int world_rank(std::uint32_t r, std::int64_t comm, std::int32_t peer) const;
-  std::uint32_t operation(double done = kUnknown);
+  double factor(const Recording& recording, const Action& action, const Communicator* comm) const;
+  void settle(const Meeting& meeting, Collective collective);
+  [[nodiscard]] bool is_ideal() const { return options_.machine == nullptr; }
+  CommState& comm_of(std::uint32_t r, std::int64_t id) { return comms_.of(r, *ranks_[r].recording, id); }
   Slot& slot_of(std::uint32_t r, std::int64_t slot);
-  const sched::LogGP& path(int from, int to, std::uint64_t bytes, int* level) const;
   void say_stall();
-  [[nodiscard]] bool ideal() const { return options_.network == Network::ideal; }
 
+  const Actions& actions_;
   const ReplayOptions& options_;
   std::vector<Rank> ranks_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> runnable_;
-  std::vector<Operation> operations_;
-  std::vector<std::uint32_t> free_operations_;
-  std::vector<Message> messages_;
-  std::vector<std::uint32_t> free_messages_;
-  std::unordered_map<ChannelName, Channel, ChannelHash> channels_;
+  Operations operations_;
+  Messages messages_;
   std::unordered_map<std::uint64_t, Meeting> meetings_;
-  std::map<std::vector<std::int64_t>, std::uint32_t> instances_;
-  std::vector<std::vector<double>> ports_out_, ports_in_;  // by level and domain: when they are free
+  Communicators comms_;
+  Waits waits_;
   Replayed result_;
 };
 
-// ---- The begin ----
-
-bool one_host(const JobFile& job) {
-  for (int r = 1; r < job.ranks(); ++r) {
-    if (std::string(job.of(r).header().host) != job.of(0).header().host) return false;
-  }
-  return true;
-}
-
-Replay::Replay(const JobFile& job, const ReplayOptions& options)
-    : options_(options), ranks_(static_cast<std::size_t>(job.ranks())) {
+Replay::Replay(const JobFile& job, const Actions& actions, const ReplayOptions& options)
+    : actions_(actions),
+      options_(options),
+      ranks_(static_cast<std::size_t>(job.ranks())),
+      messages_(operations_, options.machine, ranks_.size(), options.eager_bytes),
+      comms_(ranks_.size()),
+      waits_(ranks_.size()) {
   const Replayed was = options.balance ? measured(job) : Replayed{};
   double mean = 0;
   for (const RankSummary& each : was.ranks) mean += each.compute / static_cast<double>(was.ranks.size());
-  const std::vector<double> begin = starts(job);
+  const std::vector<double> begin = job.starts();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     rank.recording = &job.of(static_cast<int>(r));
     rank.calls = std::make_unique<Calls>(*rank.recording);
-    rank.actions = actions_of(*rank.recording);
     rank.now = begin[r];
     rank.compute_factor = options.compute;
     if (options.balance && was.ranks[r].compute > 0) rank.compute_factor *= mean / was.ranks[r].compute;
     runnable_.emplace(rank.now, r);
   }
-  if (options.machine == nullptr) return;
-  ports_out_.assign(topo::kMostLevels + 1, {});
-  for (int i = 0; i <= topo::kMostLevels; ++i) {
-    if (options.machine->costs.ports[i].there) ports_out_[static_cast<std::size_t>(i)].assign(ranks_.size(), 0);
-  }
-  ports_in_ = ports_out_;
 }
 
-// ---- Names ----
-
-std::uint32_t Replay::instance(const std::vector<std::int64_t>& name) {
-  return instances_.emplace(name, static_cast<std::uint32_t>(instances_.size())).first->second;
-}
-
-// A communicator that the rank has not made in a call is known by its members.
-CommState& Replay::comm_of(std::uint32_t r, std::int64_t id) {
-  Rank& rank = ranks_[r];
-  const auto place = static_cast<std::size_t>(std::max<std::int64_t>(0, id));
-  if (rank.comms.size() <= place) rank.comms.resize(place + 1);
-  CommState& state = rank.comms[place];
-  if (state.instance != kNone) return state;
-  std::vector<std::int64_t> name{-1, id == kWorldId || id == kSelfId ? id : 2};
-  const Communicator* const known = rank.recording->communicator(id);
-  if (id != kWorldId && known != nullptr) {
-    for (std::int64_t i = 0; i < known->size + known->remote_size; ++i)
-      name.push_back(rank.recording->members()[known->first_member + static_cast<std::size_t>(i)]);
-  }
-  state.instance = instance(name);
-  return state;
-}
-
-// All ranks that make a communicator make it of the same one, in the same order. Those that get
-// different ones have different first members.
-void Replay::make_comm(std::uint32_t r, const Action& action) {
-  CommState& parent = comm_of(r, action.comm);
-  const std::uint32_t serial = parent.children++;
-  const std::uint32_t of = parent.instance;
-  if (action.made_comm < 0) return;
-  Rank& rank = ranks_[r];
-  const Communicator* const known = rank.recording->communicator(action.made_comm);
-  std::int64_t first = 0;
-  if (known != nullptr && known->size > 0) {
-    first = rank.recording->members()[known->first_member];
-    if (known->remote_size > 0) {
-      first = std::min<std::int64_t>(
-          first, rank.recording->members()[known->first_member + static_cast<std::size_t>(known->size)]);
-    }
-  }
-  const auto place = static_cast<std::size_t>(action.made_comm);
-  if (rank.comms.size() <= place) rank.comms.resize(place + 1);
-  rank.comms[place] = {instance({of, serial, first}), 0, 0};
-}
-
-int Replay::world_rank(std::uint32_t r, std::int64_t comm, std::int32_t relative) const {
-  const Recording& recording = *ranks_[r].recording;
-  const Communicator* const known = recording.communicator(comm);
-  if (known == nullptr) return -1;
-  const bool inter = (known->flags & record::kInter) != 0;
-  const std::int64_t peer = known->rank + relative;
-  if (peer < 0 || peer >= (inter ? known->remote_size : known->size)) return -1;
-  const int there =
-      recording.members()[known->first_member + static_cast<std::size_t>(peer + (inter ? known->size : 0))];
-  return there < static_cast<int>(ranks_.size()) ? there : -1;
+void Replay::watch(Path path) {
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    ranks_[r].on_path = OnPath(static_cast<int>(r), std::move(path[r]), ranks_[r].recording->terms());
 }
 
 Slot& Replay::slot_of(std::uint32_t r, std::int64_t slot) {
@@ -267,175 +133,25 @@ Slot& Replay::slot_of(std::uint32_t r, std::int64_t slot) {
   return slots[place];
 }
 
-// ---- Operations ----
-
-std::uint32_t Replay::operation(double done) {
-  std::uint32_t made = 0;
-  if (free_operations_.empty()) {
-    made = static_cast<std::uint32_t>(operations_.size());
-    operations_.emplace_back();
-  } else {
-    made = free_operations_.back();
-    free_operations_.pop_back();
-  }
-  operations_[made] = {};
-  operations_[made].done = done;
-  return made;
-}
-
-void Replay::finish(std::uint32_t operation, double done, const Cause& cause) {
-  Operation& finished = operations_[operation];
-  finished.done = done;
-  finished.cause = cause;
-  if (finished.waiter == kNone) return;
-  const std::uint32_t waiter = finished.waiter;
-  finished.waiter = kNone;
-  runnable_.emplace(std::max(done, ranks_[waiter].now), waiter);
-}
-
 // ---- Messages ----
 
-const sched::LogGP& Replay::path(int from, int to, std::uint64_t bytes, int* level) const {
-  *level = 0;
-  if (options_.machine->hierarchies != nullptr) {
-    const topo::Hierarchy& all = options_.machine->hierarchies->all;
-    while (all.group_over(from, *level) != all.group_over(to, *level)) ++*level;
-  }
-  return options_.machine->costs.paths[*level].at(bytes);
-}
-
+// What goes to, or comes from, beyond what was recorded is done at once.
 std::uint32_t Replay::send(std::uint32_t r, const Action& action, const Half& half, double now) {
-  const std::uint32_t made = operation();
-  const int to = world_rank(r, action.comm, half.peer);
-  if (to < 0) {  // beyond what was recorded
-    operations_[made].done = now;
-    return made;
-  }
+  Rank& rank = ranks_[r];
+  const int me = static_cast<int>(r), to = world_peer(*rank.recording, action.comm, half.peer);
+  if (to < 0) return operations_.make(now);
   ++result_.messages;
   result_.bytes += half.bytes;
-  Channel& channel = channels_[{comm_of(r, action.comm).instance, static_cast<std::int32_t>(r), to, half.tag}];
-  std::uint32_t m = 0;
-  if (channel.receives.empty()) {
-    if (free_messages_.empty()) {
-      m = static_cast<std::uint32_t>(messages_.size());
-      messages_.emplace_back();
-    } else {
-      m = free_messages_.back();
-      free_messages_.pop_back();
-    }
-    messages_[m] = {};
-    channel.sends.push_back(m);
-  } else {
-    m = channel.receives.front();
-    channel.receives.pop_front();
-  }
-  Message& message = messages_[m];
-  message.send = made;
-  message.from = static_cast<int>(r);
-  message.to = to;
-  message.bytes = half.bytes;
-  message.waits = half.bytes > options_.eager_bytes || action.synchronous;
-  message.sent = now;
-  if (!ideal()) {
-    int level = 0;
-    const sched::LogGP& costs = path(message.from, to, half.bytes, &level);
-    message.sent += kNs * (costs.send_overhead + costs.send_byte * static_cast<double>(half.bytes));
-    ranks_[r].now = std::max(ranks_[r].now, message.sent);
-  }
-  message.sender = cause_of(r, message.sent);
-  if (!message.waits) operations_[made].done = message.sent;
-  if (!message.waits || message.receive != kNone) deliver(message);
-  if (message.receive != kNone) free_messages_.push_back(m);
-  return made;
+  const Messages::End end{comm_of(r, action.comm).name, me, to, half.tag};
+  const double sent = now + messages_.send_time(end, half.bytes);
+  rank.now = std::max(rank.now, sent);
+  return messages_.send(end, half.bytes, action.synchronous, waits_.cause(r, sent));
 }
 
 std::uint32_t Replay::receive(std::uint32_t r, std::int64_t comm, const Half& half, double posted) {
-  const std::uint32_t made = operation();
-  const int from = world_rank(r, comm, half.peer);
-  if (from < 0) {
-    operations_[made].done = posted;
-    return made;
-  }
-  Channel& channel = channels_[{comm_of(r, comm).instance, from, static_cast<std::int32_t>(r), half.tag}];
-  std::uint32_t m = 0;
-  if (channel.sends.empty()) {
-    if (free_messages_.empty()) {
-      m = static_cast<std::uint32_t>(messages_.size());
-      messages_.emplace_back();
-    } else {
-      m = free_messages_.back();
-      free_messages_.pop_back();
-    }
-    messages_[m] = {};
-    messages_[m].receive = made;
-    messages_[m].posted = posted;
-    messages_[m].receiver = cause_of(r, posted);
-    channel.receives.push_back(m);
-    return made;
-  }
-  m = channel.sends.front();
-  channel.sends.pop_front();
-  Message& message = messages_[m];
-  message.receive = made;
-  const double arrived = message.posted;  // of a message that did not wait: deliver() has left it here
-  message.posted = posted;
-  message.receiver = cause_of(r, posted);
-  if (message.waits) {
-    deliver(message);
-  } else {
-    if (!ideal()) {
-      int level = 0;
-      const sched::LogGP& costs = path(message.from, message.to, message.bytes, &level);
-      operations_[made].overhead =
-          kNs * (costs.receive_overhead + costs.receive_byte * static_cast<double>(message.bytes));
-    }
-    finish(made, std::max(arrived, posted), message.sender);
-  }
-  free_messages_.push_back(m);
-  return made;
-}
-
-// When the message's last byte is there.
-void Replay::deliver(Message& message) {
-  const double start = message.waits ? std::max(message.sent, message.posted) : message.sent;
-  double departs = start, last = start, leaves = start, overhead = 0;
-  if (!ideal()) {
-    int level = 0;
-    const sched::LogGP& costs = path(message.from, message.to, message.bytes, &level);
-    const double bytes = message.bytes > 1 ? kNs * costs.byte_gap * static_cast<double>(message.bytes - 1) : 0;
-    Rank &from = ranks_[static_cast<std::size_t>(message.from)], &to = ranks_[static_cast<std::size_t>(message.to)];
-    if (message.waits) departs += kNs * costs.latency;  // the word that the receive is posted
-    departs = std::max(departs, from.next_send);
-    const auto each_port = [&](std::vector<std::vector<double>>& ports, int rank, const auto& with) {
-      for (std::size_t i = 0; i <= static_cast<std::size_t>(level); ++i) {
-        if (ports[i].empty()) continue;
-        const int domain = i == 0 ? rank : options_.machine->hierarchies->all.group_over(rank, static_cast<int>(i) - 1);
-        with(ports[i][static_cast<std::size_t>(domain)], options_.machine->costs.ports[i]);
-      }
-    };
-    each_port(ports_out_, message.from, [&](double& free, const sched::Port&) { departs = std::max(departs, free); });
-    each_port(ports_out_, message.from,
-              [&](double& free, const sched::Port& port) { free = departs + kNs * port.interval(message.bytes); });
-    from.next_send = departs + kNs * costs.gap + bytes;
-    leaves = departs + bytes;
-    const double first = departs + kNs * costs.latency;
-    const double begins = std::max(first, to.next_receive);
-    last = begins + bytes;
-    to.next_receive = last;
-    each_port(ports_in_, message.to, [&](double& free, const sched::Port& port) {
-      const double enters = std::max(first, free);
-      free = enters + kNs * port.interval(message.bytes);
-      last = std::max(last, enters + kNs * port.bytes_time(message.bytes));
-    });
-    overhead = kNs * (costs.receive_overhead + costs.receive_byte * static_cast<double>(message.bytes));
-  }
-  if (message.waits) finish(message.send, leaves, message.receiver);
-  if (message.receive == kNone) {
-    message.posted = last;
-    return;
-  }
-  operations_[message.receive].overhead = overhead;
-  finish(message.receive, std::max(last, message.posted), message.sender);
+  const int me = static_cast<int>(r), from = world_peer(*ranks_[r].recording, comm, half.peer);
+  if (from < 0) return operations_.make(posted);
+  return messages_.receive({comm_of(r, comm).name, from, me, half.tag}, waits_.cause(r, posted));
 }
 
 void Replay::post(std::uint32_t r, const Action& action, Slot& slot, double now) {
@@ -457,11 +173,8 @@ void Replay::wait(std::uint32_t r, const Action& action) {
     Slot& slot = slot_of(r, number);
     if (slot.wild != nullptr) {
       for (const Got& got : action.got) {
-        if (got.position >= action.waited.size() || action.waited[got.position] != number) continue;
-        Half half = slot.wild->receive;
-        half.peer = got.peer;
-        half.tag = got.tag;
-        rank.needs.push_back(receive(r, slot.wild->comm, half, slot.posted));
+        if (got.position < action.waited.size() && action.waited[got.position] == number)
+          rank.needs.push_back(receive(r, slot.wild->comm, taken(slot.wild->receive, got), slot.posted));
       }
       slot.wild = nullptr;
     }
@@ -476,48 +189,45 @@ std::uint32_t Replay::meet(std::uint32_t r, const Action& action) {
   Rank& rank = ranks_[r];
   CommState& comm = comm_of(r, action.comm);
   const Communicator* const known = rank.recording->communicator(action.comm);
-  const std::uint64_t name = std::uint64_t{comm.instance} << 32 | comm.meetings++;
-  const std::uint32_t made = operation();
+  const std::uint64_t name = std::uint64_t{comm.name} << 32 | comm.meetings++;
+  const std::uint32_t made = operations_.make();
   const std::size_t all = known == nullptr ? 1 : static_cast<std::size_t>(known->size + known->remote_size);
-  const bool is_root = known != nullptr && action.root == known->rank;
-  Meeting& meeting = meetings_[name];
-  const double took = ideal() ? 0 : rank.call.duration * factor(r, action, known);
-  meeting.members.push_back({made, rank.now, took, is_root, cause_of(r, rank.now)});
-  const bool runs_ahead = action.collective != Collective::count_ && stretto::runs_ahead(action.collective);
+  const bool inter = known != nullptr && (known->flags & record::kInter) != 0;
+  const bool is_root = known != nullptr && action.root == (inter ? record::kRootHere : known->rank);
+  const double took = is_ideal() ? 0 : rank.call.duration * factor(*rank.recording, action, known);
   // Who only sends does not wait for the others.
-  if (runs_ahead && is_root != goes_to_root(action.collective)) finish(made, rank.now + took, {});
+  const bool only_sends = is_rooted(action.collective) && is_root != goes_to_root(action.collective);
+  Meeting& meeting = meetings_[name];
+  meeting.members.push_back({made, rank.now, took, is_root, only_sends, waits_.cause(r, rank.now)});
+  if (only_sends) operations_.finish(made, rank.now + took, {});
   if (meeting.members.size() == all) {
-    settle(meeting, action);
+    settle(meeting, action.collective);
     meetings_.erase(name);
   }
   return made;
 }
 
-double Replay::factor(std::uint32_t r, const Action& action, const Communicator* comm) const {
+double Replay::factor(const Recording& recording, const Action& action, const Communicator* comm) const {
   if (!options_.collectives || comm == nullptr) return 1;
-  const std::int32_t* const first = ranks_[r].recording->members().data() + comm->first_member;
-  const std::vector<int> members(first, first + comm->size + comm->remote_size);
-  for (const int each : members) {
-    if (each < 0 || each >= static_cast<int>(ranks_.size())) return 1;
-  }
-  return options_.collectives(action, members);
+  const std::vector<int> members = members_of(recording, *comm);
+  const auto is_here = [&](int each) { return each >= 0 && each < static_cast<int>(ranks_.size()); };
+  return std::all_of(members.begin(), members.end(), is_here) ? options_.collectives(action, members) : 1;
 }
 
-void Replay::settle(Meeting& meeting, const Action& action) {
-  double last = 0, root = kUnknown, least = -1;
-  Cause last_cause, root_cause;
+void Replay::settle(const Meeting& meeting, Collective collective) {
+  double last = 0, least = -1;
+  Cause last_cause;
+  const Meeting::Member* root = nullptr;
   for (const Meeting::Member& each : meeting.members) {
     if (each.came >= last) last = each.came, last_cause = each.cause;
-    if (each.is_root) root = each.came, root_cause = each.cause;
+    if (each.is_root) root = &each;
     if (least < 0 || each.took < least) least = each.took;
   }
-  const bool rooted = action.collective != Collective::count_ && stretto::runs_ahead(action.collective) && root >= 0;
-  const bool to_root = rooted && goes_to_root(action.collective);
+  const bool from_root = root != nullptr && is_rooted(collective) && !goes_to_root(collective);
   for (const Meeting::Member& each : meeting.members) {
-    if (rooted && each.is_root != to_root) continue;  // it has gone on
-    const bool for_root = rooted && !to_root;
-    const double from = for_root ? std::max(each.came, root) : last;
-    finish(each.operation, from + least, for_root ? root_cause : last_cause);
+    if (each.has_gone) continue;
+    const double from = from_root ? std::max(each.came, root->came) : last;
+    operations_.finish(each.operation, from + least, from_root ? root->cause : last_cause);
   }
 }
 
@@ -548,23 +258,19 @@ void Replay::meet_neighbors(std::uint32_t r, const Action& action, std::vector<s
 
 void Replay::begin_call(std::uint32_t r) {
   Rank& rank = ranks_[r];
-  const Action& action = rank.actions[rank.call.term];
+  const Action& action = actions_[r][rank.call.term];
   switch (action.act) {
     case Act::local:
-      if (action.made_comm >= 0) make_comm(r, action);
-      if (!ideal()) rank.now += rank.call.duration;
+      if (action.made_comm >= 0) comms_.make(r, *rank.recording, action.comm, action.made_comm);
+      if (!is_ideal()) rank.now += rank.call.duration;
       break;
     case Act::test: break;
     case Act::message:
       if (action.send.there) rank.needs.push_back(send(r, action, action.send, rank.now));
       if (action.receive.there && !action.receive.any)
         rank.needs.push_back(receive(r, action.comm, action.receive, rank.now));
-      for (const Got& got : action.got) {
-        Half half = action.receive;
-        half.peer = got.peer;
-        half.tag = got.tag;
-        rank.needs.push_back(receive(r, action.comm, half, rank.now));
-      }
+      for (const Got& got : action.got)
+        rank.needs.push_back(receive(r, action.comm, taken(action.receive, got), rank.now));
       break;
     case Act::post:
       for (const std::int64_t slot : action.made) post(r, action, slot_of(r, slot), rank.now);
@@ -586,7 +292,7 @@ void Replay::begin_call(std::uint32_t r) {
     case Act::wait: wait(r, action); break;
     case Act::collective:
       gather(r, action, rank.needs);
-      if (action.collective == Collective::count_) make_comm(r, action);
+      if (action.collective == Collective::count_) comms_.make(r, *rank.recording, action.comm, action.made_comm);
       break;
     case Act::post_collective:
       for (const std::int64_t slot : action.made) {
@@ -608,12 +314,29 @@ bool Replay::end_call(std::uint32_t r) {
   }
   for (const std::uint32_t each : rank.needs) {
     const Operation& done = operations_[each];
-    if (done.done > rank.now && done.cause.rank >= 0 && done.cause.rank != static_cast<int>(r))
-      rank.waits.push_back(done.cause);
+    if (done.done > rank.now) waits_.ended(r, done.cause);
     rank.now = std::max(rank.now, done.done) + done.overhead;
-    free_operations_.push_back(each);
+    operations_.end(each);
   }
   rank.needs.clear();
+  return true;
+}
+
+// Computes, and begins the call behind it. False: there are no more calls.
+bool Replay::next_call(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  if (!rank.calls->next(&rank.call)) return false;
+  ++result_.calls;
+  double gap = rank.call.gap;
+  if (options_.by_processor && rank.call.processor >= 0) gap = std::min(gap, rank.call.processor);
+  gap *= rank.compute_factor;
+  rank.computes_from = rank.now;
+  rank.now = rank.called = rank.now + gap;
+  rank.summary.compute += gap;
+  begin_call(r);
+  for (const Operations::Woken& woken : operations_.woken())
+    runnable_.emplace(std::max(woken.time, ranks_[woken.rank].now), woken.rank);
+  operations_.woken().clear();
   return true;
 }
 
@@ -623,24 +346,12 @@ Replayed Replay::run() {
     runnable_.pop();
     Rank& rank = ranks_[r];
     if (!rank.in_call) {
-      if (!rank.calls->next(&rank.call)) {
-        rank.ended = true;
-        continue;
-      }
-      ++result_.calls;
-      double gap = rank.call.gap;
-      if (options_.by_processor && rank.call.processor >= 0) gap = std::min(gap, rank.call.processor);
-      gap *= rank.compute_factor;
-      rank.called = rank.now + gap;
-      if (!rank.path.empty()) rank.critical[rank.call.term].compute += on_path(r, rank.now, rank.called);
-      rank.now = rank.called;
-      rank.summary.compute += gap;
-      rank.in_call = true;
-      begin_call(r);
+      rank.ended = !next_call(r);
+      if (rank.ended) continue;
     }
-    if (!end_call(r)) continue;
-    rank.in_call = false;
-    if (!rank.path.empty()) rank.critical[rank.call.term].in_call += on_path(r, rank.called, rank.now);
+    rank.in_call = !end_call(r);
+    if (rank.in_call) continue;
+    rank.on_path.add(rank.call.term, rank.computes_from, rank.called, rank.now);
     runnable_.emplace(rank.now, r);
   }
   for (const Rank& rank : ranks_) {
@@ -650,62 +361,26 @@ Replayed Replay::run() {
     result_.ranks.back().wait = rank.now - rank.summary.compute;
     result_.seconds = std::max(result_.seconds, rank.now);
   }
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    for (std::uint32_t term = 0; term < ranks_[r].critical.size(); ++term) {
-      Critical found = ranks_[r].critical[term];
-      found.rank = static_cast<int>(r);
-      found.term = term;
-      if (found.compute + found.in_call > 0) result_.critical.push_back(found);
-    }
-  }
+  for (const Rank& rank : ranks_) rank.on_path.tell(result_.critical);
   std::sort(result_.critical.begin(), result_.critical.end(),
             [](const Critical& a, const Critical& b) { return a.compute + a.in_call > b.compute + b.in_call; });
   return result_;
 }
 
-// From the rank that ends last back to what it waited for, and so on.
-std::vector<std::vector<Stretch>> Replay::critical_path() const {
-  std::vector<std::vector<Stretch>> path(ranks_.size());
-  std::size_t r = 0;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (ranks_[i].now > ranks_[r].now) r = i;
-  }
-  double now = ranks_[r].now;
-  for (std::size_t waits = ranks_[r].waits.size(); waits > 0;) {
-    const Cause& cause = ranks_[r].waits[waits - 1];
-    path[r].push_back({cause.time, now});  // a message's own time is that of the rank that waits
-    now = cause.time;
-    r = static_cast<std::size_t>(cause.rank);
-    waits = cause.waits;
-  }
-  path[r].push_back({0, now});
-  for (std::vector<Stretch>& each : path) std::reverse(each.begin(), each.end());
-  return path;
-}
-
-void Replay::watch(std::vector<std::vector<Stretch>> path) {
+Path Replay::critical_path() const {
+  std::size_t last = 0;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    ranks_[r].path = std::move(path[r]);
-    ranks_[r].critical.resize(ranks_[r].recording->terms());
+    if (ranks_[r].now > ranks_[last].now) last = r;
   }
-}
-
-// How much of an interval is on the path. Intervals come in order.
-double Replay::on_path(std::uint32_t r, double begin, double end) {
-  Rank& rank = ranks_[r];
-  double sum = 0;
-  while (rank.next_stretch < rank.path.size() && rank.path[rank.next_stretch].end <= begin) ++rank.next_stretch;
-  for (std::size_t i = rank.next_stretch; i < rank.path.size() && rank.path[i].begin < end; ++i)
-    sum += std::max(0.0, std::min(end, rank.path[i].end) - std::max(begin, rank.path[i].begin));
-  return sum;
+  return waits_.path_to(last, ranks_[last].now);
 }
 
 // Ranks wait for calls that nobody has made: of a job that was killed, or of calls that a replay
 // does not know.
 void Replay::say_stall() {
   std::map<std::string, int> waiting;
-  for (const Rank& rank : ranks_) {
-    if (!rank.ended) ++waiting["MPI_" + rank.actions[rank.call.term].function];
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    if (!ranks_[r].ended) ++waiting["MPI_" + actions_[r][ranks_[r].call.term].function];
   }
   result_.failure = "ranks wait for calls that the recording does not have:";
   for (const auto& [name, count] : waiting) result_.failure += " " + std::to_string(count) + " in " + name;
@@ -713,28 +388,20 @@ void Replay::say_stall() {
 
 }  // namespace
 
-std::vector<double> starts(const JobFile& job) {
-  std::vector<double> found(static_cast<std::size_t>(job.ranks()), 0);
-  if (!one_host(job)) return found;
-  std::uint64_t first = ~std::uint64_t{0};
-  for (int r = 0; r < job.ranks(); ++r) first = std::min(first, job.of(r).header().first_ns);
-  for (int r = 0; r < job.ranks(); ++r)
-    found[static_cast<std::size_t>(r)] = static_cast<double>(job.of(r).header().first_ns - first) * kNs;
-  return found;
-}
-
 Replayed replay(const JobFile& job, const ReplayOptions& options) {
-  Replay first(job, options);
+  Actions actions;
+  for (int r = 0; r < job.ranks(); ++r) actions.push_back(actions_of(job.of(r)));
+  Replay first(job, actions, options);
   Replayed result = first.run();
   if (!options.critical || !result.failure.empty()) return result;
-  Replay second(job, options);
+  Replay second(job, actions, options);
   second.watch(first.critical_path());
   return second.run();
 }
 
 Replayed measured(const JobFile& job) {
   Replayed result;
-  const std::vector<double> begin = starts(job);
+  const std::vector<double> begin = job.starts();
   for (int r = 0; r < job.ranks(); ++r) {
     RankSummary rank;
     rank.end = begin[static_cast<std::size_t>(r)];

@@ -17,19 +17,14 @@
 #include <vector>
 
 #include "job_actions.hpp"
+#include "job_critical.hpp"
 #include "job_file.hpp"
 #include "select/candidates.hpp"
 
 namespace stretto::modelling {
 
-enum class Network : std::uint8_t {
-  machine,  // messages and collectives cost what the machine's costs say
-  ideal,    // no message takes any time
-};
-
 struct ReplayOptions {
-  Network network = Network::ideal;
-  const select::Machine* machine = nullptr;  // costs in nanoseconds
+  const select::Machine* machine = nullptr;  // costs in nanoseconds; null: an ideal network
   std::uint64_t eager_bytes = 64 << 10;      // longer messages wait for their receive
   // By what the time of a collective among these ranks of the job is multiplied. Empty: by 1.
   std::function<double(const Action& action, const std::vector<int>& members)> collectives;
@@ -43,14 +38,6 @@ struct RankSummary {
   double end = 0, compute = 0, wait = 0;
 };
 
-// What a place in the program, on one rank, has on the critical path: the chain of computation,
-// calls and messages that ends last. Whatever on it becomes shorter makes the job shorter.
-struct Critical {
-  int rank = 0;
-  std::uint32_t term = 0;
-  double compute = 0, in_call = 0;  // seconds; the first is before the call
-};
-
 struct Replayed {
   double seconds = 0;
   std::uint64_t calls = 0, messages = 0, bytes = 0;
@@ -60,9 +47,6 @@ struct Replayed {
 };
 
 Replayed replay(const JobFile& job, const ReplayOptions& options);
-
-// When each rank left MPI_Init, in seconds from the first. 0 on several hosts, whose clocks differ.
-std::vector<double> starts(const JobFile& job);
 
 // What the recording itself says: the end is that of the last call.
 Replayed measured(const JobFile& job);

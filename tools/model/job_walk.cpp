@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "job_comms.hpp"
+
 namespace stretto::modelling {
 namespace {
 
@@ -19,7 +21,7 @@ struct WalkedSlot {
 class Walk {
  public:
   Walk(const JobFile& job, int rank, Visitor& visitor)
-      : recording_(job.of(rank)), actions_(actions_of(recording_)), visitor_(visitor), ranks_(job.ranks()) {}
+      : recording_(job.of(rank)), actions_(actions_of(recording_)), visitor_(visitor) {}
 
   std::uint64_t run(double now) {
     find_taken();
@@ -78,40 +80,29 @@ class Walk {
     computed_ = 0;
   }
 
-  int world(std::int64_t comm, std::int32_t relative) const {
-    const Communicator* const known = recording_.communicator(comm);
-    if (known == nullptr) return -1;
-    const bool inter = (known->flags & record::kInter) != 0;
-    const std::int64_t peer = known->rank + relative;
-    if (peer < 0 || peer >= (inter ? known->remote_size : known->size)) return -1;
-    const int there =
-        recording_.members()[known->first_member + static_cast<std::size_t>(peer + (inter ? known->size : 0))];
-    return there < ranks_ ? there : -1;
-  }
-
   void send(const Action& action, std::vector<std::size_t>& messages) {
-    const int to = world(action.comm, action.send.peer);
+    const int to = world_peer(recording_, action.comm, action.send.peer);
     if (to < 0) return;
     tell_computation();
     messages.push_back(++count_);
     visitor_.sends({to, action.send.tag, action.send.bytes, count_});
   }
 
-  void receive(const Action& action, const Got* got, std::vector<std::size_t>& messages) {
-    const int from = world(action.comm, got != nullptr ? got->peer : action.receive.peer);
+  void receive(const Action& action, const Half& half, std::vector<std::size_t>& messages) {
+    const int from = world_peer(recording_, action.comm, half.peer);
     if (from < 0) return;
     tell_computation();
     messages.push_back(++count_);
-    visitor_.receives({from, got != nullptr ? got->tag : action.receive.tag, action.receive.bytes, count_});
+    visitor_.receives({from, half.tag, half.bytes, count_});
   }
 
   void post(const Action& action, WalkedSlot& slot) {
     slot.messages.clear();
     if (action.send.there) send(action, slot.messages);
     if (!action.receive.there) return;
-    if (!action.receive.any) return receive(action, nullptr, slot.messages);
+    if (!action.receive.any) return receive(action, action.receive, slot.messages);
     const Got& got = taken_[next_taken_++];
-    if (got.peer != -1 || got.tag != 0) receive(action, &got, slot.messages);
+    if (got.peer != -1 || got.tag != 0) receive(action, taken(action.receive, got), slot.messages);
   }
 
   void wait(std::vector<std::size_t>& messages) {
@@ -122,9 +113,8 @@ class Walk {
   void meet(const Action& action, double duration) {
     const Communicator* const known = recording_.communicator(action.comm);
     if (known == nullptr || known->remote_size > 0 || (known->flags & record::kForeign) != 0) return unknown(duration);
-    const std::int32_t* const first = recording_.members().data() + known->first_member;
     tell_computation();
-    visitor_.meets(action, {first, first + known->size}, static_cast<int>(known->rank));
+    visitor_.meets(action, members_of(recording_, *known), static_cast<int>(known->rank));
   }
 
   void unknown(double duration) {
@@ -138,17 +128,15 @@ class Walk {
       case Act::local:
         if (duration > 0) unknown(duration);
         break;
-      case Act::test:
+      case Act::test: break;
       case Act::init:
       case Act::init_collective:
-        if (action.act == Act::init || action.act == Act::init_collective) {
-          for (const std::int64_t slot : action.made) at(slots_, slot).persistent = &action;
-        }
+        for (const std::int64_t slot : action.made) at(slots_, slot).persistent = &action;
         break;
       case Act::message:
         if (action.send.there) send(action, messages);
-        if (action.receive.there && !action.receive.any) receive(action, nullptr, messages);
-        for (const Got& got : action.got) receive(action, &got, messages);
+        if (action.receive.there && !action.receive.any) receive(action, action.receive, messages);
+        for (const Got& got : action.got) receive(action, taken(action.receive, got), messages);
         wait(messages);
         break;
       case Act::post:
@@ -169,7 +157,7 @@ class Walk {
           if (slot >= 0) wait(at(slots_, slot).messages);
         }
         break;
-      case Act::collective: meet(action, duration); break;
+      case Act::collective:
       case Act::post_collective: meet(action, duration); break;
     }
   }
@@ -177,7 +165,6 @@ class Walk {
   const Recording& recording_;
   std::vector<Action> actions_;
   Visitor& visitor_;
-  int ranks_;
   std::vector<WalkedSlot> slots_;
   std::vector<Got> taken_;
   std::size_t next_taken_ = 0, count_ = 0;

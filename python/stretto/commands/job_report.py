@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from stretto.core.console import complain, fail, note, out
@@ -28,7 +30,7 @@ def write(path: Path, output: Path | None) -> None:
     to = output or path.with_suffix(".html")
     check_outputs(to)
     files = recordings.files_of(path)
-    found = analysis.analyse(files)
+    found = analysis.analyse(files, critical=True)
     page.write(to, files, found)
     out.print(page.headline(found), markup=False)
     for remark in page.remarks(found):
@@ -57,37 +59,42 @@ def _format(text: str) -> tuple[str, Path]:
     return name, Path(to)
 
 
+def _table(columns: dict[str, JustifyMethod], rows: Iterable[tuple[str, ...]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name, justify in columns.items():
+        table.add_column(name, justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def _efficiencies(found: analysis.Analysis) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("efficiency", "value", "costs"):
-        table.add_column(name, justify="left" if name == "efficiency" else "right")
-    table.add_row("parallel", f"{found.efficiencies.parallel:.1%}", "")
-    values = found.efficiencies.json()
-    for name, cost in found.efficiencies.costs().items():
-        table.add_row(f"  {page.NAMES[name][0]}", f"{values[name]:.1%}", format_seconds(cost))
-    return table
-
-
-def _critical(found: analysis.Analysis) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("critical path: computation before")
-    table.add_column("rank", justify="right")
-    table.add_column("seconds", justify="right")
-    table.add_column("where", overflow="fold")
-    for line in found.critical()[:MOST_CRITICAL]:
-        seconds = format_seconds(line["compute"] + line["in_call"])
-        table.add_row(line["call"], str(line["rank"]), seconds, line["place"] or "unknown")
-    return table
+    values, costs = found.efficiencies.json(), found.efficiencies.costs()
+    rows = [(f"  {page.NAMES[name][0]}", f"{values[name]:.1%}", format_seconds(cost)) for name, cost in costs.items()]
+    whole = ("parallel", f"{found.efficiencies.parallel:.1%}", "")
+    return _table({"efficiency": "left", "value": "right", "costs": "right"}, [whole, *rows])
 
 
 def _places(found: analysis.Analysis) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("call")
-    table.add_column("calls", justify="right")
-    table.add_column("all ranks", justify="right")
-    table.add_column("where", overflow="fold")
-    for place in found.places()[:MOST_PLACES]:
-        table.add_row(
-            place["call"], str(place["calls"]), format_seconds(place["in_calls"]), place["place"] or "unknown"
-        )
-    return table
+    return _table(
+        {"call": "left", "calls": "right", "all ranks": "right", "where": "left"},
+        (
+            (line["call"], str(line["calls"]), format_seconds(line["in_calls"]), line["place"] or "unknown")
+            for line in found.places()[:MOST_PLACES]
+        ),
+    )
+
+
+def _critical(found: analysis.Analysis) -> Table:
+    return _table(
+        {"critical path: computation before": "left", "rank": "right", "seconds": "right", "where": "left"},
+        (
+            (
+                line["call"],
+                str(line["rank"]),
+                format_seconds(line["compute"] + line["in_call"]),
+                line["place"] or "unknown",
+            )
+            for line in found.critical()[:MOST_CRITICAL]
+        ),
+    )

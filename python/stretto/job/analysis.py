@@ -64,9 +64,9 @@ class Analysis:
         return sorted(taking, key=lambda line: line["in_calls"], reverse=True)
 
 
-def analyse(files: Sequence[Path]) -> Analysis:
-    """Reads a job and replays it on an ideal network."""
-    summary, ideal = recordings.summary(files), recordings.replay(files, ["--critical"])
+def analyse(files: Sequence[Path], critical: bool = False) -> Analysis:
+    """Reads a job and replays it on an ideal network; with its critical path, which takes a second replay."""
+    summary, ideal = recordings.summary(files), recordings.replay(files, ["--critical"] if critical else [])
     seconds = ideal["seconds"] if "failure" not in ideal else summary["seconds"]
     compute = [rank["compute"] for rank in summary["ranks"]]
     return Analysis(summary, ideal, efficiencies.of(summary["seconds"], min(seconds, summary["seconds"]), compute))

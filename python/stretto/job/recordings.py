@@ -7,16 +7,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stretto.core.console import complain, fail, note, working
+from stretto.core.console import complain, fail, note
+from stretto.model import timer
 from stretto.model.profile import Profile
-from stretto.native import build
 
 PACKED, RANK = b"STRETJOB", b"STRETREC"
 
@@ -31,37 +28,25 @@ def is_recording(path: Path) -> bool:
     return path.is_file() and _magic(path) in (PACKED, RANK)
 
 
+def _of_ranks(stem: Path) -> list[Path]:
+    """The files of ranks whose names begin so, by rank."""
+    found = [p for p in stem.parent.glob(f"{stem.name}.*") if re.fullmatch(r"\.\d+", p.suffix)]
+    return sorted(found, key=lambda p: int(p.suffix[1:]))
+
+
 def files_of(path: Path) -> list[Path]:
     """The files of a job: the packed one, or those of all ranks, of which one is named, or what they begin with."""
     if path.is_file() and _magic(path) == PACKED:
         return [path]
     stem = path.with_suffix("") if re.fullmatch(r"\.\d+", path.suffix) else path
-    found = [p for p in stem.parent.glob(f"{stem.name}.*") if re.fullmatch(r"\.\d+", p.suffix)]
-    if not found:
+    if not (found := _of_ranks(stem)):
         fail(f"{path} is no recording, and there is no {stem}.0")
-    return sorted(found, key=lambda p: int(p.suffix[1:]))
+    return found
 
 
-@contextmanager
-def _costs(profile: Profile | None) -> Iterator[list[str]]:
-    if profile is None:
-        yield []
-        return
-    with tempfile.NamedTemporaryFile("w", suffix=".costs") as file:
-        file.write(profile.costs())
-        file.flush()
-        yield ["--costs", file.name]
-
-
-def ask(command: str, words: Sequence[str | Path], what: str = "reading the recording") -> str:
-    """What stretto-model says of a job. Its errors end this command."""
-    with working("building the model"):
-        program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
-    with working(what):
-        done = subprocess.run([program, "job", command, *words], capture_output=True, text=True, check=False)
-    if done.returncode:
-        fail(done.stderr.strip() or f"stretto-model ended with status {done.returncode}")
-    return done.stdout
+def ask(command: str, words: Sequence[str | Path], doing: str = "reading the recording") -> str:
+    """What stretto-model says of a job (tools/model/job.cpp)."""
+    return timer.run(["job", command, *words], doing)
 
 
 def summary(files: Sequence[Path]) -> dict[str, Any]:
@@ -76,8 +61,9 @@ def calls(files: Sequence[Path], rank: int) -> list[dict[str, Any]]:
 
 def replay(files: Sequence[Path], words: Sequence[str] = (), profile: Profile | None = None) -> dict[str, Any]:
     """The job in virtual time. Without a profile no message takes any time."""
-    with _costs(profile) as costs:
-        return json.loads(ask("replay", [*costs, *words, "--", *files], "replaying the job"))
+    with timer.costs_file(profile) as costs:
+        machine = ["--costs", costs] if profile else []
+        return json.loads(ask("replay", [*machine, *words, "--", *files], "replaying the job"))
 
 
 # ---- `stretto run --record` ----------------------------------------------------------------------
@@ -96,11 +82,11 @@ def settings(path: Path | None) -> dict[str, str]:
 def gather(path: Path) -> None:
     """Packs what the ranks have written."""
     parts = parts_of(path)
-    files = sorted(parts.glob("rank.*"), key=lambda p: int(p.suffix[1:])) if parts.is_dir() else []
+    files = _of_ranks(parts / "rank")
     if not files:
         complain("no recording: the program did not come to the end of MPI_Init with Stretto")
         return
-    ranks = summary_ranks(files[0])
+    ranks = _ranks_in(files[0])
     if len(files) != ranks:
         complain(f"the recording is not whole: {len(files)} of {ranks} ranks have written into {parts}")
         return
@@ -109,7 +95,7 @@ def gather(path: Path) -> None:
     shutil.rmtree(parts)
 
 
-def summary_ranks(file: Path) -> int:
+def _ranks_in(file: Path) -> int:
     """Of how many ranks the recording of one is. The header has it behind magic, version, chunk length and rank."""
     with file.open("rb") as head:
         return int.from_bytes(head.read(24)[20:24], "little")

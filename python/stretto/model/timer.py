@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from stretto.core.console import fail, note, working
@@ -15,30 +17,37 @@ from stretto.model.profile import Profile
 from stretto.native import build
 
 
-def ask(command: str, profile: Profile | None, arguments: Sequence[str]) -> str:
+@contextmanager
+def costs_file(profile: Profile | None) -> Iterator[str]:
+    """The name of a file with a profile's costs, for as long as it is needed. Without a profile it is empty."""
+    with tempfile.NamedTemporaryFile("w", suffix=".costs") as costs:
+        costs.write(profile.costs() if profile else "")
+        costs.flush()
+        yield costs.name
+
+
+def run(words: Sequence[str | Path], doing: str) -> str:
     """What stretto-model prints. Its errors end this command."""
     with working("building the model"):
         program = build.ensure_built("release", ["stretto-model"]) / "stretto-model"
-    with (
-        tempfile.NamedTemporaryFile("w", suffix=".costs") as costs,
-        tempfile.TemporaryFile("w+") as answer,
-        working("timing schedules"),
-    ):
-        costs.write(profile.costs() if profile else "")
-        costs.flush()
+    with tempfile.TemporaryFile("w+") as answer, working(doing):
         said = []
-        with child(
-            [str(program), command, "--costs", costs.name, *arguments], stdout=answer, stderr=subprocess.PIPE, text=True
-        ) as timer:
-            for line in timer.stderr:
+        with child([str(program), *map(str, words)], stdout=answer, stderr=subprocess.PIPE, text=True) as model:
+            for line in model.stderr:
                 if line.startswith("note "):
                     note(line[5:].strip())
                 else:
                     said.append(line)
-        if timer.returncode:
-            fail("".join(said).strip() or f"stretto-model ended with status {timer.returncode}")
+        if model.returncode:
+            fail("".join(said).strip() or f"stretto-model ended with status {model.returncode}")
         answer.seek(0)
         return answer.read()
+
+
+def ask(command: str, profile: Profile | None, arguments: Sequence[str]) -> str:
+    """What stretto-model says of schedules on a profile's machine."""
+    with costs_file(profile) as costs:
+        return run([command, "--costs", costs, *arguments], "timing schedules")
 
 
 def ask_json(command: str, profile: Profile | None, arguments: Sequence[str]) -> dict[str, Any]:

@@ -90,8 +90,7 @@ void serve_by_engine(State& state, const int* ranks) {
 }
 
 void decide_together(State& state) {
-  if (world().agreed && has_foreign(state.handle, state.size))
-    return decline(state, "members of several MPI_COMM_WORLDs");
+  if (world().agreed && has_foreign(state.handle)) return decline(state, "members of several MPI_COMM_WORLDs");
   if (!agree_on_options(state)) return;
   state.neighborhood = neighborhood_create(state);
   int* const ranks = world().agreed && job() != nullptr ? world_ranks(state.handle, state.size) : nullptr;

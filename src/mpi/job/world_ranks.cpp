@@ -8,18 +8,29 @@
 #include "mpi/job/worlds_met.hpp"
 
 namespace stretto::mpi {
-bool has_foreign(MPI_Comm comm, int size) {
-  if (!g_worlds_met.load(std::memory_order_relaxed) || comm == host().constants.comm_world) return false;
-  Array<int> own, ranks;
+
+bool translate_to_world(MPI_Group group, Array<int>& ranks) {
+  int size = 0;
+  host().Group_size(group, &size);
   const auto count = static_cast<std::size_t>(size);
-  if (!own.resize(count, 0) || !ranks.resize(count, MPI_UNDEFINED)) std::abort();  // as in world_ranks
-  for (int r = 0; r < size; ++r) own[static_cast<std::size_t>(r)] = r;
-  MPI_Group ours, all;
+  Array<int> own;
+  MPI_Group world{};
+  const bool good = own.resize(count, 0) && ranks.resize(count, MPI_UNDEFINED);
+  if (good && host().Comm_group(host().constants.comm_world, &world) == MPI_SUCCESS) {
+    for (int r = 0; r < size; ++r) own[static_cast<std::size_t>(r)] = r;
+    host().Group_translate_ranks(group, size, own.data(), world, ranks.data());
+    host().Group_free(&world);
+  }
+  host().Group_free(&group);
+  return good;
+}
+
+bool has_foreign(MPI_Comm comm) {
+  if (!g_worlds_met.load(std::memory_order_relaxed) || comm == host().constants.comm_world) return false;
+  MPI_Group ours{};
   if (host().Comm_group(comm, &ours) != MPI_SUCCESS) return true;
-  host().Comm_group(host().constants.comm_world, &all);
-  host().Group_translate_ranks(ours, size, own.data(), all, ranks.data());
-  host().Group_free(&ours);
-  host().Group_free(&all);
+  Array<int> ranks;
+  if (!translate_to_world(ours, ranks)) std::abort();  // as in world_ranks
   bool foreign = false;
   for (const int rank : ranks) foreign = foreign || rank == MPI_UNDEFINED;
   return foreign;

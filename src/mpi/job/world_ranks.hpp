@@ -9,12 +9,16 @@
 // members have once called MPI_Intercomm_merge. Only a process that has called it looks for foreign
 // members, and it does so without an exchange.
 #pragma once
+#include "base/array.hpp"
 #include "mpi/host/host.hpp"
 
 namespace stretto::mpi {
 
+// The ranks of a group in MPI_COMM_WORLD, MPI_UNDEFINED for those of another one, or where the host
+// does not say. Local. `group` is given back. False: there is no memory.
+bool translate_to_world(MPI_Group group, Array<int>& ranks);
 // Whether some members are of another MPI_COMM_WORLD, which every member sees. Local.
-bool has_foreign(MPI_Comm comm, int size);
+bool has_foreign(MPI_Comm comm);
 // The members' ranks in MPI_COMM_WORLD, which all are members of. Collective over the communicator.
 // The caller frees the array.
 int* world_ranks(MPI_Comm comm, int size);

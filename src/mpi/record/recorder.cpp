@@ -9,6 +9,7 @@
 #include "mpi/host/call_sites.hpp"
 #include "mpi/host/entry.hpp"
 #include "mpi/job/world.hpp"
+#include "mpi/job/world_ranks.hpp"
 #include "mpi/state/neighborhood.hpp"
 #include "sys/hash.hpp"
 #include "sys/sys.hpp"
@@ -32,27 +33,6 @@ void add_runs(Array<std::int64_t>& to, const Array<int>& ranks) {
     to.push(static_cast<std::int64_t>(end - i));
     i = end;
   }
-}
-
-// Their ranks in MPI_COMM_WORLD, -1 for those of another. `group` is given back.
-bool world_ranks(MPI_Group group, Array<int>& ranks) {
-  int size = 0;
-  MPI_Group world{};
-  host().Group_size(group, &size);
-  Array<int> own;
-  const auto n = static_cast<std::size_t>(size);
-  bool good = own.resize(n, 0) && ranks.resize(n, 0);
-  for (std::size_t i = 0; i < own.size(); ++i) own[i] = static_cast<int>(i);
-  good = good && host().Comm_group(host().constants.comm_world, &world) == MPI_SUCCESS;
-  if (good) {
-    good = host().Group_translate_ranks(group, size, own.data(), world, ranks.data()) == MPI_SUCCESS;
-    host().Group_free(&world);
-  }
-  host().Group_free(&group);
-  for (int& rank : ranks) {
-    if (rank == MPI_UNDEFINED) rank = -1;
-  }
-  return good;
 }
 
 }  // namespace
@@ -122,14 +102,17 @@ std::uint32_t Recorder::add_comm(MPI_Comm handle) {
   made.alive = true;
   Array<int> own, remote, sources, destinations;
   MPI_Group group{};
-  bool known = host().Comm_group(handle, &group) == MPI_SUCCESS && world_ranks(group, own);
+  bool known = host().Comm_group(handle, &group) == MPI_SUCCESS && translate_to_world(group, own);
   if (made.inter)
-    known = known && host().Comm_remote_group(handle, &group) == MPI_SUCCESS && world_ranks(group, remote);
+    known = known && host().Comm_remote_group(handle, &group) == MPI_SUCCESS && translate_to_world(group, remote);
   else if (neighbors_read(handle, made.rank, sources, destinations))
     made.sources = static_cast<int>(sources.size()), made.destinations = static_cast<int>(destinations.size());
   made.peers = static_cast<int>(made.inter ? remote.size() : own.size());
-  for (const auto* const list : {&own, &remote}) {
-    for (const int rank : *list) known = known && rank >= 0;
+  for (auto* const list : {&own, &remote}) {
+    for (int& rank : *list) {
+      known = known && rank != MPI_UNDEFINED;
+      if (rank == MPI_UNDEFINED) rank = -1;
+    }
   }
   Array<std::int64_t> values, neighbors;
   for (const std::int64_t value :
@@ -179,7 +162,5 @@ std::uint32_t Recorder::place(std::uintptr_t caller) {
   writer.define(record::Definition::place, number, located && line.text[0] != 0 ? line.text : site.text);
   return number;
 }
-
-void Recorder::end() { writer.finish(); }
 
 }  // namespace stretto::mpi

@@ -36,7 +36,6 @@ class Recorder {
  public:
   // Opens the file. False, after a warning: there is no recording.
   bool begin();
-  void end();
 
   record::Writer writer;
   Numbers comms, requests, messages, windows, files;  // handles

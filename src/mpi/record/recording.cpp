@@ -43,7 +43,7 @@ void record_end() {
   g_recorded = false;
   if (const int error = ended->writer.failure())
     log_line(LogLevel::warn, "the recording ends early: %s", std::strerror(error));
-  ended->end();
+  ended->writer.finish();
 }
 
 void record_leave_to_parent() {

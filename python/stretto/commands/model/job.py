@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -16,7 +13,8 @@ from rich.table import Table
 from stretto.commands.model_options import JsonFile, Levels, PerNode, ProfileFile, Topology, load, place
 from stretto.core.console import fail, note, out
 from stretto.core.reports import write_json
-from stretto.job import analysis, efficiencies, recordings, what_if
+from stretto.job import analysis, efficiencies, page, recordings, what_if
+from stretto.model import timer
 from stretto.model.profile import Profile
 from stretto.model.text import say_profile
 from stretto.report.drawings import format_seconds
@@ -76,28 +74,19 @@ def command(
     if json_file and str(json_file) == "-":
         return
     say_profile(costs)
-    for remark in _remarks(found):
+    for remark in page.remarks(found):
         note(remark)
     out.print(_table(report))
 
 
 def _replayed(files: list[Path], scenario: Scenario, costs: Profile, where: list[str]) -> dict[str, Any]:
-    with _was(costs) as was:
+    with timer.costs_file(costs) as was:
         answer = recordings.replay(
             files, [*where, "--was", was, *scenario.words], what_if.changed(costs, scenario.network)
         )
     if "failure" in answer:
         fail(f"the job cannot be replayed: {answer['failure']}")
     return answer
-
-
-@contextmanager
-def _was(costs: Profile) -> Iterator[str]:
-    """The costs of the recording's own machine."""
-    with tempfile.NamedTemporaryFile("w", suffix=".costs") as file:
-        file.write(costs.costs())
-        file.flush()
-        yield file.name
 
 
 def _report(found: analysis.Analysis, scenarios: list[Scenario], answers: list[dict[str, Any]]) -> dict[str, Any]:
@@ -122,10 +111,6 @@ def _report(found: analysis.Analysis, scenarios: list[Scenario], answers: list[d
         "efficiencies": found.efficiencies.json(),
         "what_if": rows,
     }
-
-
-def _remarks(found: analysis.Analysis) -> list[str]:
-    return [] if found.whole else ["the recording is not whole: some ranks did not come to MPI_Finalize"]
 
 
 def _table(report: dict[str, Any]) -> Table:

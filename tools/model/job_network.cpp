@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job_network.hpp"
+
+#include <algorithm>
+
+namespace stretto::modelling {
+namespace {
+
+constexpr double kNs = 1e-9;
+
+}  // namespace
+
+Network::Network(const select::Machine* machine, std::size_t ranks)
+    : machine_(machine), next_send_(ranks, 0), next_receive_(ranks, 0), out_(topo::kMostLevels + 1) {
+  for (std::size_t i = 0; i < out_.size() && !ideal(); ++i) {
+    if (machine->costs.ports[i].there) out_[i].assign(ranks, 0);
+  }
+  in_ = out_;
+}
+
+int Network::level(int from, int to) const {
+  int level = 0;
+  if (machine_->hierarchies == nullptr) return level;
+  const topo::Hierarchy& all = machine_->hierarchies->all;
+  while (all.group_over(from, level) != all.group_over(to, level)) ++level;
+  return level;
+}
+
+const sched::LogGP& Network::path(int from, int to, std::uint64_t bytes) const {
+  return machine_->costs.paths[level(from, to)].at(bytes);
+}
+
+double Network::send_time(int from, int to, std::uint64_t bytes) const {
+  if (ideal()) return 0;
+  const sched::LogGP& costs = path(from, to, bytes);
+  return kNs * (costs.send_overhead + costs.send_byte * static_cast<double>(bytes));
+}
+
+double Network::receive_time(int from, int to, std::uint64_t bytes) const {
+  if (ideal()) return 0;
+  const sched::LogGP& costs = path(from, to, bytes);
+  return kNs * (costs.receive_overhead + costs.receive_byte * static_cast<double>(bytes));
+}
+
+// The rank's own port, and those of the domains below the level that joins both ranks.
+template <class With>
+void Network::each_port(Ports& ports, int rank, int level, const With& with) {
+  for (int i = 0; i <= level; ++i) {
+    std::vector<double>& of_level = ports[static_cast<std::size_t>(i)];
+    if (of_level.empty()) continue;
+    const int domain = i == 0 ? rank : machine_->hierarchies->all.group_over(rank, i - 1);
+    with(of_level[static_cast<std::size_t>(domain)], machine_->costs.ports[i]);
+  }
+}
+
+Network::Passage Network::pass(int from, int to, std::uint64_t bytes, double start, bool asked) {
+  if (ideal()) return {start, start};
+  const int joined = level(from, to);
+  const sched::LogGP& costs = path(from, to, bytes);
+  const double length = bytes > 1 ? kNs * costs.byte_gap * static_cast<double>(bytes - 1) : 0;
+  double &next_send = next_send_[static_cast<std::size_t>(from)],
+         &next_receive = next_receive_[static_cast<std::size_t>(to)];
+  double departs = std::max(start + (asked ? kNs * costs.latency : 0), next_send);
+  each_port(out_, from, joined, [&](double& free, const sched::Port&) { departs = std::max(departs, free); });
+  each_port(out_, from, joined,
+            [&](double& free, const sched::Port& port) { free = departs + kNs * port.interval(bytes); });
+  next_send = departs + kNs * costs.gap + length;
+  const double first = departs + kNs * costs.latency;
+  double last = next_receive = std::max(first, next_receive) + length;
+  each_port(in_, to, joined, [&](double& free, const sched::Port& port) {
+    const double enters = std::max(first, free);
+    free = enters + kNs * port.interval(bytes);
+    last = std::max(last, enters + kNs * port.bytes_time(bytes));
+  });
+  return {departs + length, last};
+}
+
+}  // namespace stretto::modelling

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the messages of a replay take, in seconds: costs of paths (sched/costs.hpp), gaps of a rank,
+// and ports that are taken. Without a machine they take nothing.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "select/candidates.hpp"
+
+namespace stretto::modelling {
+
+class Network {
+ public:
+  // Costs are in nanoseconds.
+  Network(const select::Machine* machine, std::size_t ranks);
+  [[nodiscard]] bool ideal() const { return machine_ == nullptr; }
+
+  // Processor time of both ends.
+  [[nodiscard]] double send_time(int from, int to, std::uint64_t bytes) const;
+  [[nodiscard]] double receive_time(int from, int to, std::uint64_t bytes) const;
+
+  struct Passage {
+    double leaves, arrives;  // its last byte
+  };
+  // A message that may depart from `start` on. `asked`: by a word of the receiver, which then comes
+  // first. Messages are passed in the order of their times.
+  Passage pass(int from, int to, std::uint64_t bytes, double start, bool asked);
+
+ private:
+  using Ports = std::vector<std::vector<double>>;  // when they are free, by level and domain
+
+  [[nodiscard]] int level(int from, int to) const;
+  [[nodiscard]] const sched::LogGP& path(int from, int to, std::uint64_t bytes) const;
+  template <class With>
+  void each_port(Ports& ports, int rank, int level, const With& with);
+
+  const select::Machine* machine_;
+  std::vector<double> next_send_, next_receive_;
+  Ports out_, in_;
+};
+
+}  // namespace stretto::modelling
