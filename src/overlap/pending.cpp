@@ -44,6 +44,7 @@ bool Pending::prepare(const Exchange& call) {
   for (const MessageIn& what : call.receives) receives_.push({what});
   wanted_.clear();
   touches_ = {};
+  work_ = {};
   held_ns_ = caught_ns_ = calls_ns_ = 0;
   home_ns_ = returned_ns_ = 0;
   returned_ = posted_ = false;
@@ -311,6 +312,7 @@ void Pending::teach_waits(Sites::Site* site, std::uint64_t origin_ns) const {
 
 void Pending::teach(Sites::Site* site, std::uint64_t origin_ns) const {
   ++site->counts.early;
+  site->counts.work += work_;
   if (home_ns_ > returned_ns_) {
     site->counts.late_ns += home_ns_ - returned_ns_;
     site->timeline.add(&Timeline::Bin::late_ns, returned_ns_ - origin_ns, home_ns_ - returned_ns_);

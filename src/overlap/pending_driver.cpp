@@ -20,6 +20,7 @@ constexpr std::uint64_t kAheadBytes = 128 << 10;
 
 // What this rank has put there itself is there.
 void Pending::begin_pages() {
+  work_.driver_ns = sys::thread_processor_ns();
   if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
@@ -28,6 +29,7 @@ void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
   const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
   (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
+  ++work_.publishes;
   const auto is_home = [this](std::uint64_t at) { return guard_.is_home(cover_, at); };  // or it waits for others
   if (touches_.oldest() != nullptr && touches_.end(is_home, sys::now_ns())) show_touch();
 }
@@ -146,6 +148,7 @@ void Pending::end_cover() {
   if (error != 0) note_failure(Status::not_moved, {});
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
   home_ns_ = sys::now_ns();
+  work_.driver_ns = sys::thread_processor_ns() - work_.driver_ns;
   touches_.end_all(home_ns_);
   note_.touched(0, -1);
   home_.store(true, std::memory_order_release);
@@ -159,6 +162,7 @@ void Pending::note_wanted(Receive& receive) {
 
 void Pending::wanted(std::uint64_t offset) {
   if (!posted_.load(std::memory_order_acquire)) return;
+  ++work_.faults;
   if (touches_.begin(offset, sys::now_ns())) show_touch();
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {
@@ -169,6 +173,7 @@ void Pending::wanted(std::uint64_t offset) {
     receive.hurried = true;
     note_wanted(receive);
     receive.asked = receive.reached = from;
+    ++work_.hurries;
     messages_.hurry(receive.handle, from, receive.what.range.bytes - from);
   }
 }

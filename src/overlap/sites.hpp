@@ -22,6 +22,21 @@ struct SiteKey {
   bool operator==(const SiteKey&) const = default;
 };
 
+// What the driver's thread did for calls that returned early.
+struct DriverWork {
+  std::uint64_t faults = 0;     // pages that a thread waited for, as often as the kernel told of them
+  std::uint64_t hurries = 0;    // requests to a source: this next
+  std::uint64_t publishes = 0;  // runs of pages that it brought home
+  std::uint64_t driver_ns = 0;  // processor time of the thread, from the call to the last page
+  DriverWork& operator+=(const DriverWork& more) {
+    faults += more.faults;
+    hurries += more.hurries;
+    publishes += more.publishes;
+    driver_ns += more.driver_ns;
+    return *this;
+  }
+};
+
 struct SiteCounts {
   std::uint64_t calls = 0, early = 0;
   std::uint64_t in_call_ns = 0;  // of all calls
@@ -29,6 +44,7 @@ struct SiteCounts {
   std::uint64_t waited_ns = 0;   // of that: a thread waited for data
   std::uint64_t waits = 0;       // calls whose data a thread waited for
   std::uint64_t first_ns = 0;    // of these: until the first such wait began
+  DriverWork work;
 };
 
 // At most kMost sites; the one that was used least lately makes room. Its owner locks.

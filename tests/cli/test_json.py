@@ -20,6 +20,7 @@ from stretto.bench import (
     locks,
     overlap,
     overlap_pages,
+    overlap_programs,
     pagerank,
     pagerank_report,
     program,
@@ -89,6 +90,7 @@ LINES = {
     "nonblocking": ("bench", "--suite", "nonblocking"),
     "overlap.bench": ("bench", "--suite", "overlap", "--op", "alltoall"),
     "overlap.pages": ("bench", "--suite", "pages"),
+    "overlap.programs": ("bench", "--suite", "programs"),
     "papers": ("bench", "--suite", "paper", "--budget", "0"),
     "overlap.report": ("report", "--overlap", "--from", ROOT / "tests/fixtures/overlap_stats.json"),
     "top": ("top", "--once"),
@@ -177,7 +179,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(where, name, value)
 
     play(choosing, choose=lambda *_, **__: PLAYED, mpi_of=nothing)
-    for command in (run, demo, doctor, cluster_run, env, suites.overlap, suites.pages):
+    for command in (run, demo, doctor, cluster_run, env, suites.overlap, suites.pages, suites.programs):
         play(command, library_for=lambda abi: Path("/x.so"))
     play_programs(play)
     play_models(play)
@@ -240,6 +242,7 @@ def play_clusters(play: Callable[..., None]) -> None:
     play(jobs, command=lambda *_: ["true"], start=nothing)
     play(overlap, runner=nothing, measure=lambda *_: {})
     play(overlap_pages, measure=lambda *_: [])
+    play(overlap_programs, runner=nothing, measure=lambda *_: [])
     play(between_hosts, measure=lambda *_: {("slot", "tuned"): [EVENTS]})
 
 

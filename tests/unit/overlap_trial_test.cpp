@@ -3,46 +3,107 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace stretto::mpi {
 namespace {
 
-// Calls that take so long from one to the next, each way. How many of the first `calls` went with.
-int with_overlap(Trial& trial, int calls, std::uint64_t without_ns, std::uint64_t with_ns) {
+struct Phase {
+  std::uint64_t without_ns, with_ns;
+};
+
+// Calls between which the program computes by turns as `phases` say, with something else now and
+// then. How many of the first `calls` went with overlap.
+int with_overlap(Trial& trial, int calls, const std::vector<Phase>& phases) {
   std::uint64_t now = 1000;
   int with = 0;
   for (int i = 0; i < calls; ++i) {
     const Trial::Next next = trial.begins(now);
     bool goes = next == Trial::Next::with;
-    if (next == Trial::Next::compare) goes = trial.decide(trial.medians());
+    if (next == Trial::Next::compare) goes = trial.decide(trial.times());
     with += goes ? 1 : 0;
-    now += (goes ? with_ns : without_ns) + (i % 5 == 3 ? 50'000 : 0);  // now and then one takes long
+    const Phase& phase = phases[static_cast<std::size_t>(i) % phases.size()];
+    now += (goes ? phase.with_ns : phase.without_ns) + (i % 9 == 3 ? 50'000 : 0);
   }
   return with;
 }
 
+Trial trial_of(const TrialRule& rule) { return {Collective::alltoall, 1000, rule}; }
+
 TEST(Trial, KeepsWhatMakesTheProgramFaster) {
-  Trial trial(Collective::alltoall, 1000);
-  EXPECT_EQ(with_overlap(trial, 40, 1000, 900), 35);
+  Trial by_auto = trial_of(kTrialOfAuto), by_on = trial_of(kTrialOfOn);
+  EXPECT_EQ(with_overlap(by_auto, 40, {{1000, 900}}), 36);
+  EXPECT_EQ(with_overlap(by_on, 40, {{1000, 990}}), 36);
 }
 
-TEST(Trial, GivesUpWhatDoesNotWithinElevenCalls) {
-  for (const std::uint64_t with_ns : {980, 1000, 3000}) {
-    Trial trial(Collective::bcast, 0);
-    EXPECT_EQ(with_overlap(trial, 40, 1000, with_ns), 5) << with_ns;
+TEST(Trial, GivesUpWhatDoesNotWithinTenCalls) {
+  for (const std::uint64_t with_ns : {980, 1000, 1090}) {
+    Trial trial = trial_of(kTrialOfAuto);
+    EXPECT_EQ(with_overlap(trial, 40, {{1000, with_ns}}), 4) << with_ns;
+  }
+  Trial trial = trial_of(kTrialOfOn);
+  EXPECT_EQ(with_overlap(trial, 40, {{1000, 1000}}), 4);
+}
+
+TEST(Trial, AutoGivesUpAGreatLossAfterOneCall) {
+  Trial trial = trial_of(kTrialOfAuto);
+  EXPECT_EQ(with_overlap(trial, 40, {{1000, 1200}}), 1);
+}
+
+TEST(Trial, OneCallThatTakesLongDecidesNothing) {
+  for (std::uint64_t disturbed = 6; disturbed < 9; ++disturbed) {
+    Trial trial = trial_of(kTrialOfAuto);
+    std::uint64_t now = 0;
+    bool goes = false;
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      const Trial::Next next = trial.begins(now);
+      goes = next == Trial::Next::compare ? trial.decide(trial.times()) : next == Trial::Next::with;
+      now += (goes ? 900 : 1000) + (i == disturbed ? 100'000 : 0);
+    }
+    EXPECT_TRUE(goes) << disturbed;
   }
 }
 
+// A transform forth and back: which of them comes first must not matter.
+TEST(Trial, PhasesByTurnsAreComparedWithThemselves) {
+  for (const std::vector<Phase>& phases : {std::vector<Phase>{{1000, 1010}, {3000, 3000}},
+                                           {{3000, 3000}, {1000, 1010}},
+                                           {{1000, 1000}, {5000, 5010}, {9000, 9000}, {500, 500}}}) {
+    Trial trial = trial_of(kTrialOfAuto);
+    EXPECT_EQ(with_overlap(trial, 40, phases), 4);
+  }
+}
+
+TEST(Trial, WhatACallTakesOnceCountsForNeither) {
+  Trial trial = trial_of(kTrialOfAuto);
+  std::uint64_t now = 0;
+  bool goes = false;
+  for (int i = 0; i < 10; ++i) {
+    const Trial::Next next = trial.begins(now);
+    goes = next == Trial::Next::compare ? trial.decide(trial.times()) : next == Trial::Next::with;
+    if (i == 4) {
+      now += 70'000;
+      trial.leaves_out(70'000);
+    }
+    now += goes ? 900 : 1000;
+  }
+  EXPECT_TRUE(goes);
+}
+
 TEST(Trial, TriesAgainAfterManyCalls) {
-  Trial trial(Collective::bcast, 0);
-  EXPECT_EQ(with_overlap(trial, 2 * static_cast<int>(Trial::kAgainAfter), 1000, 1000), 10);
+  Trial lost = trial_of(kTrialOfAuto);
+  EXPECT_EQ(with_overlap(lost, 2 * static_cast<int>(Trial::kAgainAfter), {{1000, 1000}}), 8);
+  Trial kept = trial_of(kTrialOfAuto);
+  const int calls = 2 * static_cast<int>(Trial::kAgainAfterKept);
+  EXPECT_EQ(with_overlap(kept, calls, {{1000, 800}}), calls - 8);
 }
 
 TEST(Trials, KindsAreApart) {
   Trials trials;
-  Trial* const one = trials.find(Collective::alltoall, 1000);
-  EXPECT_NE(trials.find(Collective::alltoall, 2000), one);
-  EXPECT_NE(trials.find(Collective::alltoallv, 1000), one);
-  EXPECT_EQ(trials.find(Collective::alltoall, 1000), one);
+  Trial* const one = trials.find(Collective::alltoall, 1000, kTrialOfOn);
+  EXPECT_NE(trials.find(Collective::alltoall, 2000, kTrialOfOn), one);
+  EXPECT_NE(trials.find(Collective::alltoallv, 1000, kTrialOfOn), one);
+  EXPECT_EQ(trials.find(Collective::alltoall, 1000, kTrialOfOn), one);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ from stretto.bench.provenance import provenance
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
 from stretto.core.console import out, working
+from stretto.core.early import ALWAYS
 from stretto.mpi import Mpi, environments
 from stretto.mpi.environments import SERVED_AT_ONCE
 
@@ -39,7 +40,7 @@ def measure(
     path = program.program(mpi, "overlap_pages")
     measured: list[Row] = []
     for name, library in libraries.items():
-        env = environments.rank_environment(library, {**SERVED_AT_ONCE, "STRETTO_OVERLAP": "on", **options})
+        env = environments.rank_environment(library, {**SERVED_AT_ONCE, **ALWAYS, **options})
         lines = jobs.lines(cluster, mpi, [path, *request.arguments()], cluster.plan.ranks, "node", PATIENCE_S, env)
         with working(f"measuring: {name}"):
             events = program.collect(lines, lambda _: None)

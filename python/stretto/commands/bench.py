@@ -124,7 +124,7 @@ SuiteName = Annotated[
         "papers' "
         "figures and tables. nonblocking: nonblocking collectives. neighbors: a halo exchange. kind: waits of ranks "
         "that share processors. overlap: what calls that return early hide, on a cluster. pages: what loops over huge "
-        "pages lose by them. kv: lock schemes.",
+        "pages lose by them. programs: whole programs with such calls and without. kv: lock schemes.",
         show_default=False,
     ),
 ]

@@ -20,7 +20,7 @@ from stretto.cluster.cluster import Cluster
 from stretto.commands.cluster.options import plain_errors
 from stretto.commands.cluster.run import attend
 from stretto.commands.options import Launcher, ResultsFile
-from stretto.core import arguments, output_files
+from stretto.core import arguments, early, output_files
 from stretto.core.console import fail
 from stretto.core.reports import write_json
 from stretto.mpi import Mpi, choosing, environments, launching, linkage
@@ -48,7 +48,7 @@ MpiOption = Annotated[
 Settings = Annotated[
     Optional[list[str]],
     typer.Option(
-        "--set", "-s", metavar="NAME=VALUE", help="A Stretto option. Default: [b]overlap=on[/]. May be repeated."
+        "--set", "-s", metavar="NAME=VALUE", help="A Stretto option. Default: [b]overlap=256K[/]. May be repeated."
     ),
 ]
 Source = Annotated[
@@ -129,7 +129,7 @@ def run(
     library = library_for(chosen.abi)
     with scratch(cluster) as folder:
         file = folder / "stats.json"
-        given = {"STRETTO_OVERLAP": "on", **wanted, "STRETTO_STATS": f"json:{file}"}
+        given = {**early.ALWAYS, **wanted, "STRETTO_STATS": f"json:{file}"}
         env = environments.rank_environment(library, given, linkage.sanitizer_runtimes(path))
         argv = [str(path), *program[1:]]
         status = (

@@ -13,6 +13,7 @@ OPS = frozenset(
 OF_ONE_VECTOR = frozenset({"allreduce", "bcast", "reduce"})
 OF_ALL_LENGTHS = frozenset({"alltoallv", "gatherv", "scatterv"})  # not all ranks know how long it is
 USUAL, LEAST = 256 << 10, 4 << 10  # bytes: of `on` and `auto`, and of any number
+ALWAYS = {"STRETTO_OVERLAP": str(USUAL)}  # for measurements of such calls: no trial sends some of them another way
 
 
 @dataclass

@@ -39,6 +39,7 @@ SCHEMAS = {
     "nonblocking": 1,
     "overlap.bench": 1,
     "overlap.pages": 1,
+    "overlap.programs": 1,
     "overlap.report": 1,
     "papers": 1,
     "stats": 1,

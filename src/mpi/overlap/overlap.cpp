@@ -21,6 +21,7 @@
 #include "mpi/job/process.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/overlap/deferring.hpp"
+#include "mpi/overlap/speed_probe.hpp"
 #include "overlap/deferred_calls.hpp"
 #include "sys/sys.hpp"
 #include "transport/pass.hpp"
@@ -101,15 +102,6 @@ struct Word : ConnectionWord {
 
 constexpr char kLongMessages[] = "long messages";  // what is measured
 
-// Copying is not hidden, so connections may be a little slower than the host.
-bool suffice(const KeptTimes& times) { return times.ours_ns * 10 <= times.host_ns * 12; }
-
-// Whether load may have decided.
-bool is_close(const KeptTimes& times) {
-  const std::uint64_t ours = times.ours_ns * 10, bound = times.host_ns * 12;
-  return ours * 3 > bound * 2 && ours * 2 < bound * 3;
-}
-
 Bootstrap members_of(State& state) { return {state.rank, state.size, &state.handle, allgather_bytes}; }
 
 constexpr std::uint32_t bits(std::initializer_list<Collective> all) {
@@ -157,24 +149,32 @@ bool Overlap::takes(Collective as, std::uint64_t bytes) {
   if (stage_ == Stage::declined || (wanted() & bits({as})) == 0) return false;
   const bool knows_length = (kOfUnknownLength & bits({as})) == 0;
   if (knows_length && bytes < job()->overlap_bytes) return false;
-  if (job()->overlap_tries && !tries(as, knows_length ? bytes : 0)) return false;
-  if (stage_ == Stage::unasked && (waits_for_all(as) || ++asked_ >= kCallsOfAnyKind))
+  Trial* const trial = trial_of(as, knows_length ? bytes : 0);
+  if (trial != nullptr && !goes_with_overlap(*trial, as, bytes)) return false;
+  if (stage_ == Stage::unasked && (waits_for_all(as) || ++asked_ >= kCallsOfAnyKind)) {
+    const std::uint64_t begin_ns = sys::now_ns();
     stage_ = open() ? Stage::open : Stage::declined;
+    if (trial != nullptr) trial->leaves_out(sys::now_ns() - begin_ns);
+  }
   return stage_ == Stage::open;
 }
 
-// STRETTO_OVERLAP=auto.
-bool Overlap::tries(Collective as, std::uint64_t bytes) {
-  Trial& trial = *trials_.find(as, bytes);
+// Null: a number of bytes says that all such calls go with overlap.
+Trial* Overlap::trial_of(Collective as, std::uint64_t bytes) {
+  if (!job()->overlap_measures) return nullptr;
+  return trials_.find(as, bytes, job()->overlap_tries ? kTrialOfAuto : kTrialOfOn);
+}
+
+bool Overlap::goes_with_overlap(Trial& trial, Collective as, std::uint64_t bytes) {
   const Trial::Next next = trial.begins(sys::now_ns());
   if (next != Trial::Next::compare) return next == Trial::Next::with;
-  TrialMedians longest;
-  for (const TrialMedians& each : of_all(members_of(*state_), trial.medians())) {
+  TrialTimes longest;
+  for (const TrialTimes& each : of_all(members_of(*state_), trial.times())) {
     longest.without_ns = std::max(longest.without_ns, each.without_ns);
     longest.with_ns = std::max(longest.with_ns, each.with_ns);
   }
   const bool keeps = trial.decide(longest);
-  if (state_->rank == 0 && options().explain()) {
+  if (state_->rank == 0 && options().explain() && trial.is_decided()) {
     log_explain("overlap: %s of %llu bytes: %.3f ms from call to call, %.3f without overlap: %s",
                 kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes),
                 static_cast<double>(longest.with_ns) * 1e-6, static_cast<double>(longest.without_ns) * 1e-6,
@@ -253,38 +253,32 @@ bool Overlap::pass(int peer, bool sends, char* data, std::uint64_t bytes, std::u
   return driver()->run(call, policy_).status == Status::ok;
 }
 
-// Rank 0 and the first one on another node send a long message there and back, by turns, and rank 0
-// takes the best of several trips.
+// Rank 0 and the first one on another node send messages there and back, by turns. Rank 0 says how
+// long the next ones are.
 bool Overlap::is_fast_enough(int other) {
-  constexpr std::uint64_t kBytes = 512 << 10;
-  constexpr int kTrips = 3, kMostTrips = 12;
   const int me = state_->rank;
-  KeptTimes best{~std::uint64_t{0}, ~std::uint64_t{0}};
   const bool sends = me == 0 || me == other;
-  char* const data = sends ? static_cast<char*>(std::calloc(kBytes, 1)) : nullptr;
+  char* const data = sends ? static_cast<char*>(std::calloc(SpeedProbe::kMostBytes, 1)) : nullptr;
   bool fine = everybody(members_of(*state_), other < state_->size && (!sends || data != nullptr));
-  if (fine && sends) {
-    const int peer = me == 0 ? other : 0;
-    std::uint64_t number = 0;
-    const auto by_ours = [&](bool sends_now) { return pass(peer, sends_now, data, kBytes, number++); };
-    const auto by_next = [&](bool sends_now) { return transport::pass(next_, policy_, peer, sends_now, data, kBytes); };
-    const auto there_and_back = [&](const auto& over, std::uint64_t* least) {
+  SpeedProbe probe(sys::now_ns());
+  const int peer = me == 0 ? other : 0;
+  std::uint64_t number = 0;
+  for (std::uint64_t bytes = SpeedProbe::kLeastBytes; fine && sends && bytes != 0;) {
+    const auto there_and_back = [&](const auto& over) {
       const std::uint64_t begin = sys::now_ns();
       fine = fine && over(me == 0) && over(me != 0);
-      *least = std::min(*least, sys::now_ns() - begin);
+      return sys::now_ns() - begin;
     };
-    char again = 1;
-    for (int trip = 0; fine && again != 0; ++trip) {
-      there_and_back(by_ours, &best.ours_ns);
-      there_and_back(by_next, &best.host_ns);
-      if (trip + 1 < kTrips) continue;
-      again = trip + 1 < kMostTrips && is_close(best) ? 1 : 0;
-      fine = fine && transport::pass(next_, policy_, peer, me == 0, &again, 1);
-    }
+    KeptTimes trip;
+    trip.ours_ns = there_and_back([&](bool now) { return pass(peer, now, data, bytes, number++); });
+    trip.host_ns =
+        there_and_back([&](bool now) { return transport::pass(next_, policy_, peer, now, data, bytes); });
+    if (me == 0) bytes = probe.add(trip, sys::now_ns());
+    fine = fine && transport::pass(next_, policy_, peer, me == 0, reinterpret_cast<char*>(&bytes), sizeof bytes);
   }
   std::free(data);
-  if (me == 0 && fine) kept_times_write(kLongMessages, job_ranks_[0], job_ranks_[other], best);
-  return everybody(members_of(*state_), fine && (me != 0 || suffice(best)));
+  if (me == 0 && fine) kept_times_write(kLongMessages, job_ranks_[0], job_ranks_[other], probe.best());
+  return everybody(members_of(*state_), fine && (me != 0 || SpeedProbe::suffice(probe.best())));
 }
 
 int Overlap::first_elsewhere() const {
@@ -301,7 +295,7 @@ bool Overlap::open() {
   if (state_->rank == 0 && mine.speed == Speed::unknown && job()->overlap_measures && other < state_->size) {
     KeptTimes times;
     if (kept_times_read(kLongMessages, job_ranks_[0], job_ranks_[other], &times))
-      mine.speed = suffice(times) ? Speed::fine : Speed::slow;
+      mine.speed = SpeedProbe::suffice(times) ? Speed::fine : Speed::slow;
   }
   mine.guards = own != nullptr && own->guard_error() == 0;
   const Array<Word> all = of_all(members_of(*state_), mine);

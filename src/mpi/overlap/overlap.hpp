@@ -67,7 +67,8 @@ class Overlap {
   [[nodiscard]] int first_elsewhere() const;
   bool is_fast_enough(int other);
   bool pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
-  bool tries(Collective as, std::uint64_t bytes);
+  Trial* trial_of(Collective as, std::uint64_t bytes);
+  bool goes_with_overlap(Trial& trial, Collective as, std::uint64_t bytes);
   struct Played;
   engine::Outcome combine(Played& call, const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool gets,
                           bool may_defer);

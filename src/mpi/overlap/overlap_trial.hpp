@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// STRETTO_OVERLAP=auto: whether calls of one kind are worth it. All members get the same answer.
+// STRETTO_OVERLAP=on and auto: whether calls of one kind are worth it. All members get the same
+// answer.
 //
-// A kind is a collective and, where all ranks know it, a length. Its first calls go without, the
-// next ones with overlap. What counts is the time from one call of the kind to the next, because
-// that holds the call, the computation and whatever waits for data. The members then compare the
-// medians: the longest of all ranks, with and without. The kind keeps overlap if that gains
-// `kGain` percent. After many calls it tries again.
+// A kind is a collective and, where all ranks know it, a length. Some of its first calls go without
+// overlap, as many with it. What counts is the time from one call of the kind to the next, because
+// that holds the call, the computation and whatever waits for data. The ranks compare their sums,
+// and the longest counts. After many calls they try again, sooner where overlap was not worth it:
+// something else may have disturbed it.
+//
+//   call   0 1 2 3   4     5       6 7   8
+//   on     with      without             compare: overlap stays unless it loses
+//   auto   without   with  look    with  compare: overlap stays if it gains 3 percent
+//
+// At the look the ranks compare the only call with overlap so far: a great loss ends the trial.
+//
+// Four calls each way: programs compute differently after one call and the next, such as a
+// transform forth and back, mostly by turns of two or four. Call i without is compared with call i
+// with. The pair that took longest is left out, since something else may have disturbed it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,61 +26,92 @@
 
 namespace stretto::mpi {
 
-struct TrialMedians {
+struct TrialTimes {
   std::uint64_t without_ns = 0, with_ns = 0;
 };
+
+struct TrialRule {
+  bool with_first = false;
+  std::uint64_t least_gain = 3;  // percent
+};
+inline constexpr TrialRule kTrialOfOn{true, 0}, kTrialOfAuto{false, 3};
 
 class Trial {
  public:
   enum class Next : std::uint8_t { without, with, compare };
-  static constexpr std::uint32_t kCalls = 5;  // of each way
-  static constexpr std::uint64_t kGain = 3;   // percent
-  static constexpr std::uint32_t kAgainAfter = 2000;
+  static constexpr std::uint32_t kCalls = 4;        // of each way
+  static constexpr std::uint64_t kGreatLoss = 10;  // percent
+  static constexpr std::uint32_t kAgainAfter = 250, kAgainAfterKept = 2000;  // calls
 
   Trial() = default;
-  Trial(Collective as, std::uint64_t bytes) : as_(as), bytes_(bytes) {}
+  Trial(Collective as, std::uint64_t bytes, const TrialRule& rule) : as_(as), bytes_(bytes), rule_(rule) {}
   [[nodiscard]] bool is(Collective as, std::uint64_t bytes) const { return as == as_ && bytes == bytes_; }
 
-  // A call begins. compare: the members are to tell each other medians(), and then decide().
+  // A call begins. compare: the members are to tell each other times(), and then decide().
   Next begins(std::uint64_t now_ns) {
-    if (calls_ == kAgainAfter) calls_ = 0;
-    if (calls_ > 0 && calls_ <= 2 * kCalls) spans_[calls_ - 1] = now_ns - began_ns_;
-    began_ns_ = now_ns;
+    if (calls_ == (keeps_ ? kAgainAfterKept : kAgainAfter)) *this = Trial(as_, bytes_, rule_);
     const std::uint32_t call = calls_++;
-    if (call == 2 * kCalls) return Next::compare;
-    return (call < 2 * kCalls ? call >= kCalls : keeps_) ? Next::with : Next::without;
+    if (call > 0 && call <= 2 * kCalls) spans_[call - 1] = now_ns - began_ns_;
+    began_ns_ = now_ns;
+    if (!is_lost_ && (call == 2 * kCalls || is_look(call))) return Next::compare;
+    return goes_with(call) ? Next::with : Next::without;
   }
-  [[nodiscard]] TrialMedians medians() const { return {median(spans_), median(spans_ + kCalls)}; }
-  bool decide(const TrialMedians& longest) {
-    keeps_ = longest.with_ns * 100 < longest.without_ns * (100 - kGain);
+  // What this call takes once, whichever way it goes: it counts for neither.
+  void leaves_out(std::uint64_t ns) { began_ns_ += ns; }
+
+  [[nodiscard]] TrialTimes times() const {
+    TrialTimes sum;
+    std::uint64_t longest = 0;
+    std::uint32_t disturbed = kCalls;
+    const std::uint32_t pairs = std::min(calls_ - 1, 2 * kCalls) - kCalls;
+    for (std::uint32_t i = 0; i < pairs && pairs > 1; ++i) {
+      if (const std::uint64_t span = std::max(first(i), second(i)); span > longest) longest = span, disturbed = i;
+    }
+    for (std::uint32_t i = 0; i < pairs; ++i) {
+      if (i == disturbed) continue;
+      sum.without_ns += rule_.with_first ? second(i) : first(i);
+      sum.with_ns += rule_.with_first ? first(i) : second(i);
+    }
+    return sum;
+  }
+  // Whether this call goes with overlap. After the last comparison: and those after it.
+  bool decide(const TrialTimes& longest) {
+    if (calls_ <= 2 * kCalls) {
+      is_lost_ = longest.with_ns * 100 > longest.without_ns * (100 + kGreatLoss);
+      return !is_lost_;
+    }
+    keeps_ = longest.with_ns * 100 < longest.without_ns * (100 - rule_.least_gain);
     return keeps_;
   }
+  [[nodiscard]] bool is_decided() const { return calls_ > 2 * kCalls || is_lost_; }
 
  private:
-  static std::uint64_t median(const std::uint64_t* spans) {
-    std::uint64_t sorted[kCalls];
-    std::copy_n(spans, kCalls, sorted);
-    std::sort(sorted, sorted + kCalls);
-    return sorted[kCalls / 2];
+  [[nodiscard]] std::uint64_t first(std::uint32_t pair) const { return spans_[pair]; }
+  [[nodiscard]] std::uint64_t second(std::uint32_t pair) const { return spans_[kCalls + pair]; }
+  [[nodiscard]] bool is_look(std::uint32_t call) const { return !rule_.with_first && call == kCalls + 1; }
+  [[nodiscard]] bool goes_with(std::uint32_t call) const {
+    if (call > 2 * kCalls) return keeps_;
+    return !is_lost_ && (call < kCalls) == rule_.with_first;
   }
 
   Collective as_{};
   std::uint64_t bytes_ = 0, began_ns_ = 0;
+  TrialRule rule_;
   std::uint64_t spans_[2 * kCalls] = {};
   std::uint32_t calls_ = 0;
-  bool keeps_ = false;
+  bool keeps_ = false, is_lost_ = false;
 };
 
 // The kinds of one communicator. All members see the same calls, and so have the same kinds in the
 // same places.
 class Trials {
  public:
-  Trial* find(Collective as, std::uint64_t bytes) {
+  Trial* find(Collective as, std::uint64_t bytes, const TrialRule& rule) {
     for (Trial& trial : trials_) {
       if (trial.is(as, bytes)) return &trial;
     }
     Trial& made = trials_[next_++ % kMost];
-    made = Trial(as, bytes);
+    made = Trial(as, bytes, rule);
     return &made;
   }
 

@@ -42,10 +42,13 @@ void json_site(void* context, const overlap::Sites::Site& site) {
   listing->out->add("%s\n   {\"op\":\"%s\",\"at\":\"%s\"", listing->comma, site.key.name, Quoted(site.place).text);
   listing->out->add(
       ",\"bytes\":%llu,\"calls\":%llu,\"early\":%llu,\"in_call_ns\":%llu,\"late_ns\":%llu,"
-      "\"waited_ns\":%llu,\"waits\":%llu,\"first_ns\":%llu,\n    \"timeline\":{\"bin_ns\":%llu",
+      "\"waited_ns\":%llu,\"waits\":%llu,\"first_ns\":%llu",
       ull{site.key.bytes}, ull{site.counts.calls}, ull{site.counts.early}, ull{site.counts.in_call_ns},
-      ull{site.counts.late_ns}, ull{site.counts.waited_ns}, ull{site.counts.waits}, ull{site.counts.first_ns},
-      ull{site.timeline.bin_ns()});
+      ull{site.counts.late_ns}, ull{site.counts.waited_ns}, ull{site.counts.waits}, ull{site.counts.first_ns});
+  const overlap::DriverWork& work = site.counts.work;
+  listing->out->add(",\"faults\":%llu,\"hurries\":%llu,\"publishes\":%llu,\"driver_ns\":%llu", ull{work.faults},
+                    ull{work.hurries}, ull{work.publishes}, ull{work.driver_ns});
+  listing->out->add(",\n    \"timeline\":{\"bin_ns\":%llu", ull{site.timeline.bin_ns()});
   observe::json_bins(*listing->out, site.timeline, "in_call_ns", &overlap::Timeline::Bin::in_call_ns);
   observe::json_bins(*listing->out, site.timeline, "late_ns", &overlap::Timeline::Bin::late_ns);
   observe::json_bins(*listing->out, site.timeline, "waited_ns", &overlap::Timeline::Bin::waited_ns);

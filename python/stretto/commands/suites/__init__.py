@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from stretto.commands.suites import calls, kind, locks, overlap, pages, papers
+from stretto.commands.suites import calls, kind, locks, overlap, pages, papers, programs
 from stretto.core.parts import commands_of
 
 app = typer.Typer(rich_markup_mode="rich")
@@ -17,6 +17,7 @@ app.command("neighbors")(calls.neighbors)
 app.command("kind")(kind.command)
 app.command("overlap")(overlap.command)
 app.command("pages")(pages.command)
+app.command("programs")(programs.command)
 app.command("kv")(locks.command)
 
 

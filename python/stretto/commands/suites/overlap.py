@@ -16,6 +16,7 @@ from stretto.cluster.registry import ClusterError
 from stretto.commands.options import MpiName, ResultsFile, checked
 from stretto.core import machine
 from stretto.core.console import fail, note
+from stretto.core.early import ALWAYS
 from stretto.core.reports import write_json
 from stretto.core.units import parse_sizes
 from stretto.mpi import choosing, environments
@@ -25,7 +26,7 @@ from stretto.native import probe
 from stretto.native.build import library_for
 
 Order = Enum("Order", {name: name for name in ORDERS}, type=str)  # as in bench/overlap.cpp
-EARLY, BLOCKING = {"STRETTO_OVERLAP": "on"}, {"STRETTO_OVERLAP": "off"}
+BLOCKING = {"STRETTO_OVERLAP": "off"}
 
 
 class Compute(str, Enum):
@@ -111,7 +112,7 @@ the most that this order and map allow.
         library = library_for(chosen.abi)
         ours = [
             environments.rank_environment(library, {**SERVED_AT_ONCE, **kind})
-            for kind in ({**EARLY, **options}, {**options, **BLOCKING})
+            for kind in ({**ALWAYS, **options}, {**options, **BLOCKING})
         ]
         if said := overlap.advice(request, cluster.plan.ranks, cluster.plan.ranks_per_host):
             note(said)
