@@ -38,7 +38,7 @@ class SpeedProbe {
  private:
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   // A trip of so long is ruled by the rate, not by latencies.
-  static constexpr std::uint64_t kLongNs = 1'000'000, kMostNs = 4'000'000;
+  static constexpr std::uint64_t kLongNs = 400'000, kMostNs = 4'000'000;
   static constexpr int kTrips = 2, kMostTrips = 12;
 
   SpeedProbe(std::uint64_t began_ns, std::uint64_t bytes) : began_ns_(began_ns), bytes_(bytes) {}
