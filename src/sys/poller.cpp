@@ -158,10 +158,10 @@ int stream_readable_from(int stream, std::size_t bytes, std::size_t left) {
   return set_option(stream, SOL_SOCKET, SO_RCVLOWAT, std::max<std::size_t>(std::min(bytes, left), 1));
 }
 
-int stream_writable_below(int stream, std::size_t bytes) {
+int stream_keeps(int stream, std::size_t bytes) {
   const ErrnoKept kept;
-  if (const int error = fault::strike("stream_writable_below")) return error;
-  return set_option(stream, IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes);
+  if (const int error = fault::strike("stream_keeps")) return error;
+  return set_option(stream, SOL_SOCKET, SO_SNDBUF, bytes);
 }
 
 }  // namespace stretto::sys

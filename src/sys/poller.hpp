@@ -55,9 +55,10 @@ int poller_wait(const Poller& poller, std::uint64_t timeout_ns, Ready (&ready)[k
 // next call: call again when fewer are left. The kernel keeps it below half of the receive buffer.
 // stream_acknowledge sets the same mark: use one of the two.
 int stream_readable_from(int stream, std::size_t bytes, std::size_t left);
-// The kernel takes no more while so many bytes are unsent (TCP_NOTSENT_LOWAT), and tells that the
-// stream is writable below half of that. What is not in the kernel yet can still be chosen by
-// priority. 0: the system's setting, which at first is no limit.
-int stream_writable_below(int stream, std::size_t bytes);
+// The kernel keeps at most some twice so many bytes that the peer has not acknowledged (SO_SNDBUF,
+// which counts its own structures, too), and tells that the stream is writable when a third has
+// room. What is not in the kernel yet can still be chosen by priority. TCP_NOTSENT_LOWAT does not do
+// it: what a network card has queued counts as sent.
+int stream_keeps(int stream, std::size_t bytes);
 
 }  // namespace stretto::sys

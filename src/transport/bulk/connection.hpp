@@ -177,7 +177,7 @@ class Connection {
   sys::FileId file_;
   bool readable_ = false, writable_ = false, watched_for_room_ = false;
   std::size_t reported_from_ = 1;
-  std::uint32_t unsent_below_ = 0;  // bytes: the system takes more only while it has less than that unsent
+  std::uint32_t kept_bytes_ = 0;  // as sys::stream_keeps
 
   MessageTable table_;
   MessageQueue asks_;           // receives, to be asked for

@@ -67,10 +67,11 @@ class Grants {
     }
   }
   // Asks, grants and hurried parts wait behind the data of their connection that the system has. So
-  // it has no more than goes in two milliseconds, if data go as fast as they come. With less, the
-  // link stands idle when this thread gets a processor late: the system wakes it at half of that.
-  [[nodiscard]] std::uint32_t piece_bytes() const {
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_floor(rate_ / 2), 16 << 10, kPieceBytes));
+  // it has no more than goes in some three milliseconds, if data go as fast as they come: twice what
+  // this says (sys::stream_keeps). With less, the link stands idle when this thread gets a processor
+  // late.
+  [[nodiscard]] std::uint32_t kept_bytes() const {
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_floor(rate_ / 2), 16 << 10, 4 << 20));
   }
   // Grants what the window has room for. `tell(message)` says it to the peer.
   template <class Tell>
@@ -134,13 +135,14 @@ class Grants {
     message->under_way += more;
     under_way_ += more;
   }
-  // The window follows the rate at which data come while some are under way.
+  // The window follows the rate at which data come while some are under way. It falls slowly: some
+  // may be late because their source is.
   void measure(std::uint64_t bytes, std::uint64_t now_ns) {
     if (since_ns_ == 0) since_ns_ = now_ns;
     measured_ += bytes;
     if (const std::uint64_t took = now_ns - since_ns_; took >= kMeasureNs) {
       const std::uint64_t wanted = measured_ * kWindowNs / took;
-      rate_ = (3 * rate_ + wanted) / 4;
+      rate_ = wanted > rate_ ? (rate_ + wanted) / 2 : (7 * rate_ + wanted) / 8;
       window_ = std::clamp(rate_, kLeastWindow, kMostWindow);
       since_ns_ = now_ns;
       measured_ = 0;
@@ -150,7 +152,7 @@ class Grants {
 
   Array<Message*, PrivateHeap> waiting_;  // receives that are not all granted, by position
   std::uint64_t under_way_ = 0, window_ = 512 << 10;
-  std::uint64_t rate_ = 512 << 10;  // bytes in kWindowNs
+  std::uint64_t rate_ = 128 << 10;  // bytes in kWindowNs
   std::uint64_t since_ns_ = 0, measured_ = 0;
 };
 

@@ -9,9 +9,9 @@
 namespace stretto::transport::bulk {
 
 bool Connection::step_out() {
-  if (const std::uint32_t bytes = shared_.grants.piece_bytes(); bytes != unsent_below_) {
-    unsent_below_ = bytes;
-    (void)sys::stream_writable_below(stream_, bytes);
+  if (const std::uint32_t bytes = shared_.grants.kept_bytes(); bytes != kept_bytes_) {
+    kept_bytes_ = bytes;
+    if (shared_.buffer_bytes == 0) (void)sys::stream_keeps(stream_, bytes);
   }
   for (std::uint64_t turn = 0; writable_ && turn < kTurnBytes;) {
     if (out_.head_bytes == 0 && !next_frame()) return false;
@@ -104,7 +104,7 @@ void Connection::frame_eager(Message* message) {
 }
 
 void Connection::frame_data(Message* message) {
-  const std::uint64_t most = std::min<std::uint64_t>(message->granted - message->sent, unsent_below_);
+  const std::uint64_t most = std::min<std::uint64_t>(message->granted - message->sent, std::min(kept_bytes_, kPieceBytes));
   const Range piece = message->left.empty() ? Range{} : message->left.take(most);
   message->sent += piece.bytes;
   frame(Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
