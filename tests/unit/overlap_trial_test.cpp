@@ -45,9 +45,9 @@ TEST(Trial, GivesUpWhatDoesNotWithinTenCalls) {
   EXPECT_EQ(with_overlap(trial, 40, {{1000, 1000}}), 4);
 }
 
-TEST(Trial, AutoGivesUpAGreatLossAfterOneCall) {
+TEST(Trial, AutoGivesUpAGreatLossAfterTwoCalls) {
   Trial trial = trial_of(kTrialOfAuto);
-  EXPECT_EQ(with_overlap(trial, 40, {{1000, 1200}}), 1);
+  EXPECT_EQ(with_overlap(trial, 40, {{1000, 1200}}), 2);
 }
 
 TEST(Trial, OneCallThatTakesLongDecidesNothing) {

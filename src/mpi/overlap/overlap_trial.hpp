@@ -8,11 +8,11 @@
 // and the longest counts. After many calls they try again, sooner where overlap was not worth it:
 // something else may have disturbed it.
 //
-//   call   0 1 2 3   4     5       6 7   8
-//   on     with      without             compare: overlap stays unless it loses
-//   auto   without   with  look    with  compare: overlap stays if it gains 3 percent
+//   call   0 1 2 3   4 5     6       7      8
+//   on     with      without                compare: overlap stays unless it loses
+//   auto   without   with    look    with   compare: overlap stays if it gains 3 percent
 //
-// At the look the ranks compare the only call with overlap so far: a great loss ends the trial.
+// At the look the ranks compare the two calls with overlap so far: a great loss ends the trial.
 //
 // Four calls each way: programs compute differently after one call and the next, such as a
 // transform forth and back, mostly by turns of two or four. Call i without is compared with call i
@@ -90,7 +90,7 @@ class Trial {
  private:
   [[nodiscard]] std::uint64_t first(std::uint32_t pair) const { return spans_[pair]; }
   [[nodiscard]] std::uint64_t second(std::uint32_t pair) const { return spans_[kCalls + pair]; }
-  [[nodiscard]] bool is_look(std::uint32_t call) const { return !rule_.with_first && call == kCalls + 1; }
+  [[nodiscard]] bool is_look(std::uint32_t call) const { return !rule_.with_first && call == kCalls + 2; }
   [[nodiscard]] bool goes_with(std::uint32_t call) const {
     if (call > 2 * kCalls) return keeps_;
     return !is_lost_ && (call < kCalls) == rule_.with_first;

@@ -44,7 +44,7 @@ class SpeedProbe {
   SpeedProbe(std::uint64_t began_ns, std::uint64_t bytes) : began_ns_(began_ns), bytes_(bytes) {}
   // Load may have decided.
   [[nodiscard]] bool is_close() const {
-    return best_.ours_ns > best_.host_ns && best_.ours_ns < best_.host_ns * 3;
+    return best_.ours_ns * 5 > best_.host_ns * 6 && best_.ours_ns * 5 < best_.host_ns * 12;
   }
 
   std::uint64_t began_ns_, bytes_ = kLeastBytes;
