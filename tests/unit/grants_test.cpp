@@ -87,6 +87,31 @@ TEST(Grants, TheFirstGetsMostAndNobodyNothing) {
   EXPECT_GT(s.messages[0].under_way, s.messages[1].under_way + s.messages[2].under_way);
 }
 
+TEST(Grants, ASourceAloneGetsMoreThanTheFirstOfMany) {
+  Sources alone, many;
+  for (std::uint32_t i = 0; i < 2; ++i) many.come(many.add(64 * kMiB, i), 1);
+  alone.come(alone.add(64 * kMiB, 0), 1);
+  alone.give();
+  many.give();
+  EXPECT_GT(alone.messages[0].under_way, 4 * many.messages[0].under_way);
+}
+
+// 4 KiB that come late are no slow link.
+TEST(Grants, WhatTheSystemKeepsFollowsTheRate) {
+  Sources s;
+  Message& fast = s.add(64 * kMiB, 0);
+  const std::uint32_t before = s.grants.kept_bytes();
+  for (int i = 0; i < 20; ++i) {
+    s.give();
+    s.come(fast, std::min<std::uint64_t>(fast.under_way, kMiB));
+  }
+  const std::uint32_t risen = s.grants.kept_bytes();
+  EXPECT_GT(risen, before);
+  s.now += 50'000'000;
+  s.come(fast, 100);
+  EXPECT_GE(s.grants.kept_bytes(), risen / 2);
+}
+
 TEST(Grants, WhatHasEndedMakesRoom) {
   Sources s;
   for (std::uint32_t i = 0; i < 2; ++i) s.come(s.add(64 * kMiB, i), 1);

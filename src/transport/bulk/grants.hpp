@@ -135,15 +135,15 @@ class Grants {
     message->under_way += more;
     under_way_ += more;
   }
-  // The window follows the rate at which data come while some are under way. It falls slowly: some
-  // may be late because their source is.
+  // The window follows the rate at which data come while some are under way. What the system keeps
+  // falls slowly: some may be late because their source is.
   void measure(std::uint64_t bytes, std::uint64_t now_ns) {
     if (since_ns_ == 0) since_ns_ = now_ns;
     measured_ += bytes;
     if (const std::uint64_t took = now_ns - since_ns_; took >= kMeasureNs) {
       const std::uint64_t wanted = measured_ * kWindowNs / took;
       rate_ = wanted > rate_ ? (rate_ + wanted) / 2 : (7 * rate_ + wanted) / 8;
-      window_ = std::clamp(rate_, kLeastWindow, kMostWindow);
+      window_ = std::clamp((3 * window_ + wanted) / 4, kLeastWindow, kMostWindow);
       since_ns_ = now_ns;
       measured_ = 0;
     }
