@@ -13,6 +13,7 @@ from figure_texts import (
     mean,
     microseconds,
     mpi_of,
+    hosts_of,
     overlapped,
     place,
     size,
@@ -110,6 +111,21 @@ def overlap_beside(docs: list[Doc]) -> Lines:
     return table(
         ("hosts x ranks", *regimes), [[name, *(f"{row[x]:.2f}" for x in regimes)] for name, row in found.items()]
     )
+
+
+@summary("stretto.overlap.programs")
+def programs_beside(docs: list[Doc]) -> Lines:
+    """Times of whole programs, and their ratios with each value of STRETTO_OVERLAP."""
+    values = unique(r["value"] for doc in docs for r in doc["results"] if r["value"] != "off")
+    rows = []
+    for doc in docs:
+        found: dict[str, dict[str, Doc]] = {}
+        for r in doc["results"]:
+            found.setdefault(r["program"], {})[r["value"]] = r
+        for program, by_value in found.items():
+            ratios = (f"{by_value[value]['ratio']:.2f}" if value in by_value else "" for value in values)
+            rows.append((hosts_of(doc), f"`{program}`", f"{1e3 * by_value['off']['seconds']:.1f} ms", *ratios))
+    return table(("hosts x ranks", "program", "off", *(f"{value} / off" for value in values)), sorted(rows))
 
 
 @summary("stretto.model.node")

@@ -53,6 +53,12 @@ def title(doc: Doc) -> str:
     return mpi_of(doc) + (", between hosts" if "cluster" in doc else "")
 
 
+def hosts_of(doc: Doc) -> str:
+    """A cluster, and the rate of its links."""
+    made = doc["cluster"]
+    return f"{made['leaves'] * made['hosts_per_leaf']} x {made['ranks_per_host']}, {made['host_rate_bps'] / 1e9:g} Gbit/s"
+
+
 def overlapped(doc: Doc, result: Doc) -> str:
     """A call of a benchmark of calls that return early, and where it ran."""
     hosts = doc["cluster"]["leaves"] * doc["cluster"]["hosts_per_leaf"]

@@ -244,6 +244,28 @@ def pages_loop(doc: Doc) -> Lines:
     return table(("kept", "touched", "before", "after", "after / before", "small pages", "huge after"), rows)
 
 
+# ---- stretto bench --suite programs --------------------------------------------------------------
+
+
+@view("stretto.overlap.programs")
+def programs_costs(doc: Doc) -> Lines:
+    """Whole programs, and what one of their calls cost where it might return early."""
+    names = ("in_call_ms", "late_ms", "waited_ms", "driver_ms", "faults", "hurries", "publishes")
+    rows = [
+        [
+            f"`{r['program']}`",
+            r["value"],
+            f"{1e3 * r['seconds']:.1f}",
+            f"{r['ratio']:.2f}",
+            f"{r['early']:.0f}",
+            *(f"{r[name]:.1f}" if r.get(name) else "–" for name in names),
+        ]
+        for r in doc["results"]
+    ]
+    head = ("program", "value", "ms", "/ off", "early", "in the call, ms", "until all data, ms", "waited, ms", "driver, ms")
+    return table((*head, "faults", "hurries", "runs of pages"), rows)
+
+
 # ---- stretto bench --suite paper -----------------------------------------------------------------
 
 

@@ -96,6 +96,15 @@ DATA = {
             for library, after, huge in (("this", 1010.0, 1.0), ("other", 1100.0, 0.25))
         ]
     },
+    "overlap.programs": {
+        "cluster": {"leaves": 1, "hosts_per_leaf": 2, "ranks_per_host": 1, "host_rate_bps": 200_000_000},
+        "results": [
+            {"program": "fft3d", "value": "off", "seconds": 0.05, "ratio": 1.0, "calls": 0, "early": 0},
+            {"program": "fft3d", "value": "on", "seconds": 0.051, "ratio": 1.02, "calls": 10, "early": 4}
+            | {"in_call_ms": 1.0, "late_ms": 44.0, "waited_ms": 42.0, "driver_ms": 3.0}
+            | {"faults": 30.0, "hurries": 1.0, "publishes": 50.0},
+        ],
+    },
     "model.chains": {
         "profile": {"file": ""},
         "curves": [
@@ -165,6 +174,7 @@ SHOWN = {
     ("neighbors", "halo"): "| 4 | 3 | 64 B | 2 us | 4 us | 0.50 |",
     ("nonblocking", "many"): "| 2 | MPI_Ibcast | 40000 B | 0.75 |",
     ("nonblocking", "calls"): "| 2 | Ibcast | 8 B | 1 us | 2 us | 0.50 | 1.5 us | 2.5 us | 1.25 us | 2.25 us |",
+    ("overlap.programs", "costs"): "| `fft3d` | on | 51.0 | 1.02 | 4 | 1.0 | 44.0 | 42.0 | 3.0 | 30.0 | 1.0 | 50.0 |",
     ("overlap.pages", "loop"): "| no | later | 1000 | 1100 | 1.10 | 1200 | 25% |",
     ("model.chains", "best"): "| 9 | 8 | 2 | 5 | 3 | 6 | 1.20 |",
 }
@@ -177,6 +187,7 @@ SUMMED = {
     ("neighbors", "beside"): "| One 1 | 4 | 0.50 | 0.50 (64 B) | 0.50 (64 B) |",
     ("kind", "beside"): "| 4 | ring | 0.001 | 0.001 |",
     ("overlap.bench", "beside"): "2: block, all blocks alike, computing for real, One 1 | 1.08 | 0.75 |",
+    ("overlap.programs", "beside"): "| 2 x 1, 0.2 Gbit/s | `fft3d` | 50.0 ms | 1.02 |",
     ("model.node", "ways"): "| bcast, 8 B, 16 ranks of `two` | board | 16,000 | 7 | 0.5 us |",
 }
 

@@ -97,7 +97,7 @@ def test_times_of_long_messages_are_kept_for_a_day(said, on_nodes, tmp_path):
     first = run()
     kept = Kept(tmp_path)
     assert kept.key.startswith("long messages ")
-    assert first == (slower if kept.ours * 10 > kept.host * 12 else {})
+    assert first == (slower if kept.ours * 2 > kept.host * 3 else {})
     kept.write(9_000_000, 1_000_000)
     assert run() == slower
     kept.write(1_000_000, 9_000_000)
