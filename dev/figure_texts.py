@@ -56,7 +56,9 @@ def title(doc: Doc) -> str:
 def hosts_of(doc: Doc) -> str:
     """A cluster, and the rate of its links."""
     made = doc["cluster"]
-    return f"{made['leaves'] * made['hosts_per_leaf']} x {made['ranks_per_host']}, {made['host_rate_bps'] / 1e9:g} Gbit/s"
+    return (
+        f"{made['leaves'] * made['hosts_per_leaf']} x {made['ranks_per_host']}, {made['host_rate_bps'] / 1e9:g} Gbit/s"
+    )
 
 
 def overlapped(doc: Doc, result: Doc) -> str:

@@ -262,7 +262,17 @@ def programs_costs(doc: Doc) -> Lines:
         ]
         for r in doc["results"]
     ]
-    head = ("program", "value", "ms", "/ off", "early", "in the call, ms", "until all data, ms", "waited, ms", "driver, ms")
+    head = (
+        "program",
+        "value",
+        "ms",
+        "/ off",
+        "early",
+        "in the call, ms",
+        "until all data, ms",
+        "waited, ms",
+        "driver, ms",
+    )
     return table((*head, "faults", "hurries", "runs of pages"), rows)
 
 

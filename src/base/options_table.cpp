@@ -155,8 +155,10 @@ constexpr OptionRow kRows[] = {
             "whether collectives between nodes (Bcast, and Gather, Scatter, Allgather and Alltoall with their v forms) "
             "may "
             "return before their data are there. The buffers are guarded, and who touches data that are not there yet "
-            "waits for them. on: calls in which a rank receives 256 KiB or more, until the ranks measure that the program "
-            "gets slower by it. auto: the same, once they measure that it gets faster. A number: all calls from so many "
+            "waits for them. on: calls in which a rank receives 256 KiB or more, until the ranks measure that the "
+            "program "
+            "gets slower by it. auto: the same, once they measure that it gets faster. A number: all calls from so "
+            "many "
             "bytes on, whatever that costs. Off on one rank is off on all, and auto is auto on all"),
         "off|on|auto"),
     choice(Option::overlap_guard, "STRETTO_OVERLAP_GUARD", "auto|user|segv", 0,

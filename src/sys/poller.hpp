@@ -57,8 +57,8 @@ int poller_wait(const Poller& poller, std::uint64_t timeout_ns, Ready (&ready)[k
 int stream_readable_from(int stream, std::size_t bytes, std::size_t left);
 // The kernel keeps at most some twice so many bytes that the peer has not acknowledged (SO_SNDBUF,
 // which counts its own structures, too), and tells that the stream is writable when a third has
-// room. What is not in the kernel yet can still be chosen by priority. TCP_NOTSENT_LOWAT does not do
-// it: what a network card has queued counts as sent.
+// room. What is not in the kernel yet can still be chosen by priority. TCP_NOTSENT_LOWAT is not
+// enough: what a network card has queued counts as sent.
 int stream_keeps(int stream, std::size_t bytes);
 
 }  // namespace stretto::sys

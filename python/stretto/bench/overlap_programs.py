@@ -4,7 +4,6 @@ what the calls of one job cost where they may return early."""
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 import shlex
@@ -75,7 +74,9 @@ def costs_of(stats: Row) -> Row:
         for name, key in TIMES.items()
     }
     counts = {name: statistics.median(each[name] / max(each["calls"], 1) for each in sums) for name in COUNTS}
-    return {"calls": max(each["calls"] for each in sums), "early": max(each["early"] for each in sums)} | of_one | counts
+    return (
+        {"calls": max(each["calls"] for each in sums), "early": max(each["early"] for each in sums)} | of_one | counts
+    )
 
 
 Runner = Callable[[str, str], Row]  # program, value of STRETTO_OVERLAP -> seconds, and what its calls cost

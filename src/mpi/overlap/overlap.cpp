@@ -271,8 +271,7 @@ bool Overlap::is_fast_enough(int other) {
     };
     KeptTimes trip;
     trip.ours_ns = there_and_back([&](bool now) { return pass(peer, now, data, bytes, number++); });
-    trip.host_ns =
-        there_and_back([&](bool now) { return transport::pass(next_, policy_, peer, now, data, bytes); });
+    trip.host_ns = there_and_back([&](bool now) { return transport::pass(next_, policy_, peer, now, data, bytes); });
     if (me == 0) bytes = probe.add(trip, sys::now_ns());
     fine = fine && transport::pass(next_, policy_, peer, me == 0, reinterpret_cast<char*>(&bytes), sizeof bytes);
   }

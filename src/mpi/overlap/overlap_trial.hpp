@@ -40,8 +40,8 @@ inline constexpr TrialRule kTrialOfOn{true, 0}, kTrialOfAuto{false, 3};
 class Trial {
  public:
   enum class Next : std::uint8_t { without, with, compare };
-  static constexpr std::uint32_t kCalls = 4;        // of each way
-  static constexpr std::uint64_t kGreatLoss = 10;  // percent
+  static constexpr std::uint32_t kCalls = 4;                                 // of each way
+  static constexpr std::uint64_t kGreatLoss = 10;                            // percent
   static constexpr std::uint32_t kAgainAfter = 250, kAgainAfterKept = 2000;  // calls
 
   Trial() = default;

@@ -59,8 +59,8 @@
 // and the higher rank accepts. The thread starts with the first message of this rank. Until then
 // the system keeps calls.
 //
-// The system keeps what goes in some milliseconds (Grants::kept_bytes), so a hurried piece waits for
-// little. A stream is watched for room only while a frame waits for it.
+// The system keeps what goes in some milliseconds (Grants::kept_bytes). So a hurried piece waits
+// for little. A stream is watched for room only while a frame waits for it.
 //
 // Any thread may call all functions but open, which is the first, and stop, which is the last.
 // Only the driver thread has the connections. Threads leave commands for it, under a lock.

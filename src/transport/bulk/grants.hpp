@@ -67,9 +67,9 @@ class Grants {
     }
   }
   // Asks, grants and hurried parts wait behind the data of their connection that the system has. So
-  // it has no more than goes in some five milliseconds, if data go as fast as they come: twice what
-  // this says (sys::stream_keeps). With less, the link stands idle when this thread gets a processor
-  // late.
+  // it has no more than goes in some five milliseconds, if data go as fast as they come. That is
+  // twice what this says (sys::stream_keeps). With less, the link stands idle when this thread gets
+  // a processor late.
   [[nodiscard]] std::uint32_t kept_bytes() const {
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_floor(rate_), 16 << 10, 4 << 20));
   }

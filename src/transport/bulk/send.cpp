@@ -104,7 +104,8 @@ void Connection::frame_eager(Message* message) {
 }
 
 void Connection::frame_data(Message* message) {
-  const std::uint64_t most = std::min<std::uint64_t>(message->granted - message->sent, std::min(kept_bytes_, kPieceBytes));
+  const std::uint64_t most =
+      std::min<std::uint64_t>(message->granted - message->sent, std::min(kept_bytes_, kPieceBytes));
   const Range piece = message->left.empty() ? Range{} : message->left.take(most);
   message->sent += piece.bytes;
   frame(Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
