@@ -7,27 +7,19 @@
 //   job timeline MOST RECORDING...    when each rank was in which call, at most so many spans in
 //                                     all: of more, neighbours become one
 //   job export FORMAT FILE RECORDING...   chrome, goal, ti or otf2 (job_export.hpp)
-//   job replay [OPTION]... -- RECORDING...
-//       --costs FILE and where ranks are, as for predict: without costs the network is ideal
-//       --was FILE   the costs of the machine that was recorded: collectives change as their
-//                    fastest schedules do
-//       --eager BYTES --compute FACTOR --balance --by-processor --critical
+//   job replay [OPTION]... -- RECORDING...   in virtual time (job_what_if.cpp has the options)
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <map>
-#include <tuple>
 
 #include "job_actions.hpp"
 #include "job_export.hpp"
-#include "job_replay.hpp"
+#include "job_words.hpp"
 #include "report.hpp"
 
 namespace stretto::modelling {
 namespace {
-
-std::string text_of(const record::Text& text) { return text.text == nullptr ? "" : std::string(text.text, text.size); }
 
 constexpr const char* kRoleNames[record::kRoles] = {
     "function", "place",    "thread",     "comm",       "destination",   "source", "send_tag", "receive_tag",
@@ -211,126 +203,6 @@ void write_timeline(const JobFile& job, std::size_t most) {
   json.end();
 }
 
-void write_replayed(const JobFile& job, const Replayed& replayed) {
-  Json json;
-  json.open('{');
-  json.key("seconds").number(replayed.seconds);
-  json.key("calls").integer(static_cast<std::int64_t>(replayed.calls));
-  json.key("messages").integer(static_cast<std::int64_t>(replayed.messages));
-  json.key("bytes").integer(static_cast<std::int64_t>(replayed.bytes));
-  if (!replayed.failure.empty()) json.key("failure").text(replayed.failure);
-  json.key("ranks").open('[');
-  for (const RankSummary& rank : replayed.ranks) {
-    json.open('{');
-    json.key("end").number(rank.end);
-    json.key("compute").number(rank.compute);
-    json.key("wait").number(rank.wait);
-    json.close('}');
-  }
-  json.close(']');
-  json.key("critical").open('[');
-  for (const Critical& each : replayed.critical) {
-    json.open('{');
-    json.key("rank").integer(each.rank);
-    json.key("call").text(text_of(job.of(each.rank).function(each.term)));
-    json.key("place").text(text_of(job.of(each.rank).place(each.term)));
-    json.key("compute").number(each.compute);
-    json.key("in_call").number(each.in_call);
-    json.close('}');
-  }
-  json.close(']');
-  json.close('}');
-  json.end();
-}
-
-double number_of(const std::string& name, const char* text) {
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  if (end == text || *end != 0 || value < 0) stop(name + " must be a number that is not negative");
-  return value;
-}
-
-// What collectives take on another machine, as a part of what they took.
-class CollectiveFactors {
- public:
-  CollectiveFactors(Request now, const std::string& was, int ranks) : now_(std::move(now)), was_(now_), ranks_(ranks) {
-    was_.costs = was;
-  }
-
-  double operator()(const Action& action, const std::vector<int>& members) {
-    select::Shape shape;
-    shape.collective = scheduled_form(action.collective);
-    shape.ranks = static_cast<int>(members.size());
-    shape.bytes = action.bytes;
-    shape.root = action.root >= 0 && action.root < shape.ranks ? static_cast<int>(action.root) : 0;
-    shape.commutative = action.commutes;
-    if (shape.ranks < 2) return 1;
-    const auto [place, is_new] = known_.try_emplace({members, shape.collective, shape.bytes, shape.root}, 1);
-    if (is_new) {
-      const double was = fastest(was_, shape, members), now = fastest(now_, shape, members);
-      if (was > 0) place->second = now / was;
-    }
-    return place->second;
-  }
-
- private:
-  using Key = std::tuple<std::vector<int>, Collective, std::uint64_t, int>;
-
-  double fastest(const Request& request, const select::Shape& shape, const std::vector<int>& members) const {
-    topo::Hierarchies place;
-    const select::Machine machine = make_machine(request, ranks_, members, place);
-    double least = 0;
-    sched::Timer timer;
-    for (const select::Candidate& each : select::candidates(machine, shape)) {
-      if (!select::time(timer, machine, shape, each)) continue;
-      if (least == 0 || timer.end() < least) least = timer.end();
-    }
-    return least;
-  }
-
-  Request now_, was_;
-  int ranks_;
-  std::map<Key, double> known_;
-};
-
-void replay_job(const std::vector<std::string>& words) {
-  ReplayOptions options;
-  std::string was;
-  std::vector<std::string> files, rest{"stretto-model", "job"};
-  std::size_t i = 0;
-  for (; i < words.size() && words[i] != "--"; ++i) {
-    const bool has_value = i + 1 < words.size();
-    if (words[i] == "--balance")
-      options.balance = true;
-    else if (words[i] == "--by-processor")
-      options.by_processor = true;
-    else if (words[i] == "--critical")
-      options.critical = true;
-    else if (words[i] == "--compute" && has_value)
-      options.compute = number_of(words[i], words[i + 1].c_str()), ++i;
-    else if (words[i] == "--was" && has_value)
-      was = words[++i];
-    else if (words[i] == "--eager" && has_value)
-      options.eager_bytes = static_cast<std::uint64_t>(number_of(words[i], words[i + 1].c_str())), ++i;
-    else
-      rest.push_back(words[i]);
-  }
-  for (++i; i < words.size(); ++i) files.push_back(words[i]);
-  const JobFile job(files);
-  std::vector<char*> line;
-  line.reserve(rest.size());
-  for (std::string& word : rest) line.push_back(word.data());
-  const Request request = parse_request(static_cast<int>(line.size()), line.data());
-  topo::Hierarchies place;
-  select::Machine machine;
-  if (!request.costs.empty()) {
-    machine = make_machine(request, job.ranks(), place);
-    options.machine = &machine;
-    if (!was.empty()) options.collectives = CollectiveFactors(request, was, job.ranks());
-  }
-  write_replayed(job, replay(job, options));
-}
-
 void say_unknown(std::uint64_t calls) {
   Json json;
   json.open('{');
@@ -372,11 +244,11 @@ void job(int argc, char** argv) {
     json.close('}');
     json.end();
   } else if (command == "calls") {
-    write_calls(JobFile(behind(1)), static_cast<int>(number_of("RANK", words[0].c_str())));
+    write_calls(JobFile(behind(1)), static_cast<int>(number_of("RANK", words[0])));
   } else if (command == "summary") {
     write_summary(JobFile(behind(0)));
   } else if (command == "timeline") {
-    write_timeline(JobFile(behind(1)), static_cast<std::size_t>(number_of("MOST", words[0].c_str())));
+    write_timeline(JobFile(behind(1)), static_cast<std::size_t>(number_of("MOST", words[0])));
   } else if (command == "export") {
     export_job(words, behind(2));
   } else if (command == "replay") {

@@ -59,10 +59,14 @@ Half half_of(const Recording& recording, std::uint32_t term, Role peer, Role tag
   return half;
 }
 
-std::uint64_t longest(const Recording& recording, std::uint32_t term) {
+// Of a vector, or of a part. Parts that have lengths of their own count by their mean.
+std::uint64_t bytes_of(const Recording& recording, std::uint32_t term) {
   std::int64_t most = 0;
   for (const Role role : {Role::sends, Role::receives, Role::sends_each, Role::receives_each}) {
-    for (const std::int64_t value : recording.values(term, role)) most = std::max(most, value);
+    const Values values = recording.values(term, role);
+    std::int64_t sum = 0;
+    for (const std::int64_t value : values) sum += std::max<std::int64_t>(0, value);
+    if (values.size > 0) most = std::max(most, sum / static_cast<std::int64_t>(values.size));
   }
   return static_cast<std::uint64_t>(most);
 }
@@ -143,7 +147,7 @@ std::vector<Action> actions_of(const Recording& recording) {
     }
     action.collective = collective_of(action.function, &action.act);
     if (action.collective != Collective::count_) {
-      action.bytes = longest(recording, term);
+      action.bytes = bytes_of(recording, term);
       continue;
     }
     if (recording.values(term, Role::waited)) {

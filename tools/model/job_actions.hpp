@@ -52,7 +52,7 @@ struct Action {
   std::int64_t comm = 0;
   std::int64_t made_comm = -1;
   Half send, receive;
-  std::uint64_t bytes = 0;  // of a collective: the longest block or vector that this rank names
+  std::uint64_t bytes = 0;  // of a collective: of its vector, or of one part in the mean
   std::int64_t root = 0;
   bool commutes = true;
   std::vector<std::int64_t> made;  // slots

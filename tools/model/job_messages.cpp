@@ -14,6 +14,15 @@ void Operations::finish(std::uint32_t operation, double done, const Cause& cause
   finished.waiter = Operation::kNobody;
 }
 
+bool Operations::have_ended(const std::vector<std::uint32_t>& operations, std::uint32_t rank) {
+  for (const std::uint32_t each : operations) {
+    if (all_[each].done >= 0) continue;
+    all_[each].waiter = rank;
+    return false;
+  }
+  return true;
+}
+
 std::size_t Messages::Hash::operator()(const End& end) const {
   std::uint64_t hash = end.comm;
   for (const std::uint64_t word :

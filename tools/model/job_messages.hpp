@@ -53,6 +53,8 @@ class Operations {
   }
   void end(std::uint32_t operation) { all_.give_back(operation); }
   Operation& operator[](std::uint32_t operation) { return all_[operation]; }
+  // Whether all are done. If not, the rank waits for one that is not.
+  bool have_ended(const std::vector<std::uint32_t>& operations, std::uint32_t rank);
   // The rank that waits for it, if there is one, is among woken().
   void finish(std::uint32_t operation, double done, const Cause& cause);
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <unordered_map>
 
 #include "job_comms.hpp"
+#include "job_meetings.hpp"
 #include "job_messages.hpp"
 
 namespace stretto::modelling {
@@ -18,19 +18,6 @@ using record::Recording;
 
 constexpr std::int64_t kNeighborTag = std::int64_t{1} << 40;  // no program's tag is so high
 
-// A collective of one communicator.
-struct Meeting {
-  struct Member {
-    std::uint32_t operation;
-    double came;
-    double took;  // in the recording
-    bool is_root;
-    bool has_gone;  // it waits for nobody
-    Cause cause;
-  };
-  std::vector<Member> members;
-};
-
 struct Slot {
   std::vector<std::uint32_t> operations;
   const Action* persistent = nullptr;
@@ -38,16 +25,31 @@ struct Slot {
   double posted = 0;
 };
 
+// What a rank does next: it computes until it calls, waits for data of a call that has returned
+// early, begins the call, waits for its end.
+enum class Phase : std::uint8_t { computes, needs_data, calls, waits, ended };
+
+// Data that come behind a call which has returned.
+struct Late {
+  std::uint32_t data;  // an operation
+  std::uint32_t term;
+  double returned;
+};
+
 struct Rank {
   const Recording* recording = nullptr;
   std::unique_ptr<Calls> calls;
   Calls::Call call;
-  bool in_call = false, ended = false;
-  double now = 0, compute_factor = 1;
+  Phase phase = Phase::computes;
+  bool has_call = true;
+  double now = 0;
+  std::unique_ptr<Gaps> gaps;
   double computes_from = 0, called = 0;  // of the call
   RankSummary summary;
   std::vector<Slot> slots;
   std::vector<std::uint32_t> needs;  // operations, until the call ends
+  std::vector<Late> late;            // data, until the next call
+  std::vector<SiteSummary> sites;    // by term
   OnPath on_path;
 };
 
@@ -64,24 +66,25 @@ class Replay {
  private:
   using Entry = std::pair<double, std::uint32_t>;  // when a rank goes on
 
-  bool next_call(std::uint32_t r);
+  bool go_on(std::uint32_t r);
+  void compute(std::uint32_t r);
+  bool take_late_data(std::uint32_t r);
   void begin_call(std::uint32_t r);
   bool end_call(std::uint32_t r);
+  void wake();
   void post(std::uint32_t r, const Action& action, Slot& slot, double now);
   std::uint32_t send(std::uint32_t r, const Action& action, const Half& half, double now);
   std::uint32_t receive(std::uint32_t r, std::int64_t comm, const Half& half, double posted);
   void wait(std::uint32_t r, const Action& action);
-  std::uint32_t meet(std::uint32_t r, const Action& action);
+  void meet(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations);
   void meet_neighbors(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations);
   // What this rank waits for in a collective.
   void gather(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations) {
     if (is_neighborhood(action.collective))
       meet_neighbors(r, action, operations);
     else
-      operations.push_back(meet(r, action));
+      meet(r, action, operations);
   }
-  double factor(const Recording& recording, const Action& action, const Communicator* comm) const;
-  void settle(const Meeting& meeting, Collective collective);
   [[nodiscard]] bool is_ideal() const { return options_.machine == nullptr; }
   CommState& comm_of(std::uint32_t r, std::int64_t id) { return comms_.of(r, *ranks_[r].recording, id); }
   Slot& slot_of(std::uint32_t r, std::int64_t slot);
@@ -93,7 +96,7 @@ class Replay {
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> runnable_;
   Operations operations_;
   Messages messages_;
-  std::unordered_map<std::uint64_t, Meeting> meetings_;
+  Meetings meetings_;
   Communicators comms_;
   Waits waits_;
   Replayed result_;
@@ -104,6 +107,7 @@ Replay::Replay(const JobFile& job, const Actions& actions, const ReplayOptions& 
       options_(options),
       ranks_(static_cast<std::size_t>(job.ranks())),
       messages_(operations_, options.machine, ranks_.size(), options.eager_bytes),
+      meetings_(operations_, options.machine == nullptr ? nullptr : options.collectives, options.overlap),
       comms_(ranks_.size()),
       waits_(ranks_.size()) {
   const Replayed was = options.balance ? measured(job) : Replayed{};
@@ -115,8 +119,9 @@ Replay::Replay(const JobFile& job, const Actions& actions, const ReplayOptions& 
     rank.recording = &job.of(static_cast<int>(r));
     rank.calls = std::make_unique<Calls>(*rank.recording);
     rank.now = begin[r];
-    rank.compute_factor = options.compute;
-    if (options.balance && was.ranks[r].compute > 0) rank.compute_factor *= mean / was.ranks[r].compute;
+    const bool balances = options.balance && was.ranks[r].compute > 0;
+    rank.gaps = std::make_unique<Gaps>(options.gaps, *rank.recording, balances ? mean / was.ranks[r].compute : 1);
+    if (options.overlap) rank.sites.resize(rank.recording->terms());
     runnable_.emplace(rank.now, r);
   }
 }
@@ -185,50 +190,13 @@ void Replay::wait(std::uint32_t r, const Action& action) {
 
 // ---- Collectives ----
 
-std::uint32_t Replay::meet(std::uint32_t r, const Action& action) {
+void Replay::meet(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations) {
   Rank& rank = ranks_[r];
-  CommState& comm = comm_of(r, action.comm);
-  const Communicator* const known = rank.recording->communicator(action.comm);
-  const std::uint64_t name = std::uint64_t{comm.name} << 32 | comm.meetings++;
-  const std::uint32_t made = operations_.make();
-  const std::size_t all = known == nullptr ? 1 : static_cast<std::size_t>(known->size + known->remote_size);
-  const bool inter = known != nullptr && (known->flags & record::kInter) != 0;
-  const bool is_root = known != nullptr && action.root == (inter ? record::kRootHere : known->rank);
-  const double took = is_ideal() ? 0 : rank.call.duration * factor(*rank.recording, action, known);
-  // Who only sends does not wait for the others.
-  const bool only_sends = is_rooted(action.collective) && is_root != goes_to_root(action.collective);
-  Meeting& meeting = meetings_[name];
-  meeting.members.push_back({made, rank.now, took, is_root, only_sends, waits_.cause(r, rank.now)});
-  if (only_sends) operations_.finish(made, rank.now + took, {});
-  if (meeting.members.size() == all) {
-    settle(meeting, action.collective);
-    meetings_.erase(name);
-  }
-  return made;
-}
-
-double Replay::factor(const Recording& recording, const Action& action, const Communicator* comm) const {
-  if (!options_.collectives || comm == nullptr) return 1;
-  const std::vector<int> members = members_of(recording, *comm);
-  const auto is_here = [&](int each) { return each >= 0 && each < static_cast<int>(ranks_.size()); };
-  return std::all_of(members.begin(), members.end(), is_here) ? options_.collectives(action, members) : 1;
-}
-
-void Replay::settle(const Meeting& meeting, Collective collective) {
-  double last = 0, least = -1;
-  Cause last_cause;
-  const Meeting::Member* root = nullptr;
-  for (const Meeting::Member& each : meeting.members) {
-    if (each.came >= last) last = each.came, last_cause = each.cause;
-    if (each.is_root) root = &each;
-    if (least < 0 || each.took < least) least = each.took;
-  }
-  const bool from_root = root != nullptr && is_rooted(collective) && !goes_to_root(collective);
-  for (const Meeting::Member& each : meeting.members) {
-    if (each.has_gone) continue;
-    const double from = from_root ? std::max(each.came, root->came) : last;
-    operations_.finish(each.operation, from + least, from_root ? root->cause : last_cause);
-  }
+  const Meetings::Parts parts =
+      meetings_.meet({*rank.recording, comm_of(r, action.comm), action, rank.call.duration, waits_.cause(r, rank.now),
+                      action.act == Act::collective});
+  operations.push_back(parts.call);
+  if (parts.data != Meetings::Parts::kNone) rank.late.push_back({parts.data, rank.call.term, -1});
 }
 
 // As messages between neighbours.
@@ -277,7 +245,7 @@ void Replay::begin_call(std::uint32_t r) {
       break;
     case Act::init:
     case Act::init_collective:
-      for (const std::int64_t slot : action.made) slot_of(r, slot) = {.persistent = &action};
+      for (const std::int64_t slot : action.made) slot_of(r, slot) = {.operations = {}, .persistent = &action};
       break;
     case Act::start:
       for (const std::int64_t number : action.named) {
@@ -307,11 +275,7 @@ void Replay::begin_call(std::uint32_t r) {
 // False: it waits.
 bool Replay::end_call(std::uint32_t r) {
   Rank& rank = ranks_[r];
-  for (const std::uint32_t each : rank.needs) {
-    if (operations_[each].done >= 0) continue;
-    operations_[each].waiter = r;
-    return false;
-  }
+  if (!operations_.have_ended(rank.needs, r)) return false;
   for (const std::uint32_t each : rank.needs) {
     const Operation& done = operations_[each];
     if (done.done > rank.now) waits_.ended(r, done.cause);
@@ -319,49 +283,99 @@ bool Replay::end_call(std::uint32_t r) {
     operations_.end(each);
   }
   rank.needs.clear();
+  for (Late& each : rank.late) each.returned = rank.now;
   return true;
 }
 
-// Computes, and begins the call behind it. False: there are no more calls.
-bool Replay::next_call(std::uint32_t r) {
+void Replay::compute(std::uint32_t r) {
   Rank& rank = ranks_[r];
-  if (!rank.calls->next(&rank.call)) return false;
-  ++result_.calls;
-  double gap = rank.call.gap;
-  if (options_.by_processor && rank.call.processor >= 0) gap = std::min(gap, rank.call.processor);
-  gap *= rank.compute_factor;
   rank.computes_from = rank.now;
-  rank.now = rank.called = rank.now + gap;
+  rank.has_call = rank.calls->next(&rank.call);
+  if (!rank.has_call) return;
+  ++result_.calls;
+  const double gap = rank.gaps->next(rank.call);
+  rank.now += gap;
+  rank.called = rank.now;
   rank.summary.compute += gap;
-  begin_call(r);
+}
+
+// The program needs its data at the end of what it computes behind the call. False: it waits.
+bool Replay::take_late_data(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  std::vector<std::uint32_t> data;
+  for (const Late& each : rank.late) data.push_back(each.data);
+  if (!operations_.have_ended(data, r)) return false;
+  const double touched = rank.now;
+  for (const Late& each : rank.late) {
+    const Operation& done = operations_[each.data];
+    SiteSummary& site = rank.sites[each.term];
+    ++site.calls;
+    site.hidden += std::max(0.0, std::min(done.done, touched) - each.returned);
+    if (done.done > rank.now) waits_.ended(r, done.cause);
+    rank.now = std::max(rank.now, done.done);
+    operations_.end(each.data);
+  }
+  rank.late.clear();
+  return true;
+}
+
+// Ranks whose operations have ended.
+void Replay::wake() {
   for (const Operations::Woken& woken : operations_.woken())
     runnable_.emplace(std::max(woken.time, ranks_[woken.rank].now), woken.rank);
   operations_.woken().clear();
-  return true;
+}
+
+// One phase of a rank that is the earliest of those that can go on. False: it waits, or has ended.
+bool Replay::go_on(std::uint32_t r) {
+  Rank& rank = ranks_[r];
+  switch (rank.phase) {
+    case Phase::computes:
+      compute(r);
+      rank.phase = rank.late.empty() ? Phase::calls : Phase::needs_data;
+      return true;
+    case Phase::needs_data:
+      if (!take_late_data(r)) return false;
+      rank.phase = Phase::calls;
+      return true;
+    case Phase::calls:
+      rank.phase = rank.has_call ? Phase::waits : Phase::ended;
+      if (!rank.has_call) return false;
+      begin_call(r);
+      wake();
+      return true;
+    case Phase::waits:
+      if (!end_call(r)) return false;
+      rank.on_path.add(rank.call.term, rank.computes_from, rank.called, rank.now);
+      rank.phase = Phase::computes;
+      return true;
+    case Phase::ended: break;
+  }
+  return false;
 }
 
 Replayed Replay::run() {
   while (!runnable_.empty()) {
     const std::uint32_t r = runnable_.top().second;
     runnable_.pop();
-    Rank& rank = ranks_[r];
-    if (!rank.in_call) {
-      rank.ended = !next_call(r);
-      if (rank.ended) continue;
+    while (go_on(r)) {
+      const Entry own{ranks_[r].now, r};
+      if (runnable_.empty() || own < runnable_.top()) continue;
+      runnable_.push(own);
+      break;
     }
-    rank.in_call = !end_call(r);
-    if (rank.in_call) continue;
-    rank.on_path.add(rank.call.term, rank.computes_from, rank.called, rank.now);
-    runnable_.emplace(rank.now, r);
   }
   for (const Rank& rank : ranks_) {
-    if (!rank.ended && result_.failure.empty()) say_stall();
+    if (rank.phase != Phase::ended && result_.failure.empty()) say_stall();
     result_.ranks.push_back(rank.summary);
     result_.ranks.back().end = rank.now;
     result_.ranks.back().wait = rank.now - rank.summary.compute;
     result_.seconds = std::max(result_.seconds, rank.now);
   }
-  for (const Rank& rank : ranks_) rank.on_path.tell(result_.critical);
+  for (const Rank& rank : ranks_) {
+    rank.on_path.tell(result_.critical);
+    result_.sites.push_back(rank.sites);
+  }
   std::sort(result_.critical.begin(), result_.critical.end(),
             [](const Critical& a, const Critical& b) { return a.compute + a.in_call > b.compute + b.in_call; });
   return result_;
@@ -380,7 +394,7 @@ Path Replay::critical_path() const {
 void Replay::say_stall() {
   std::map<std::string, int> waiting;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    if (!ranks_[r].ended) ++waiting["MPI_" + actions_[r][ranks_[r].call.term].function];
+    if (ranks_[r].phase != Phase::ended) ++waiting["MPI_" + actions_[r][ranks_[r].call.term].function];
   }
   result_.failure = "ranks wait for calls that the recording does not have:";
   for (const auto& [name, count] : waiting) result_.failure += " " + std::to_string(count) + " in " + name;

@@ -318,8 +318,6 @@ Request parse_request(int argc, char** argv) {
 
 select::Rules read_rules(const Request& request) { return parse_file<select::Rules>(request.rules); }
 
-namespace {
-
 topo::Placement placement_of(const Request& request, int ranks) {
   topo::Placement placement;
   placement.start(ranks);
@@ -342,7 +340,7 @@ topo::Placement part_of(const topo::Placement& all, const std::vector<int>& memb
   return part;
 }
 
-select::Machine machine_of(const Request& request, const topo::Placement& placement, topo::Hierarchies& place) {
+select::Machine make_machine(const Request& request, const topo::Placement& placement, topo::Hierarchies& place) {
   select::Machine machine;
   const CostsFile file = read_costs(request.costs);
   machine.costs = file.costs;
@@ -352,16 +350,9 @@ select::Machine machine_of(const Request& request, const topo::Placement& placem
   return machine;
 }
 
-}  // namespace
-
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place) {
   expect_ranks(ranks);
-  return machine_of(request, placement_of(request, ranks), place);
-}
-
-select::Machine make_machine(const Request& request, int ranks, const std::vector<int>& members,
-                             topo::Hierarchies& place) {
-  return machine_of(request, part_of(placement_of(request, ranks), members), place);
+  return make_machine(request, placement_of(request, ranks), place);
 }
 
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape,

@@ -51,11 +51,14 @@ select::Rules read_rules(const Request& request);
 
 // Ends the program where so many ranks do not fit into memory.
 void expect_ranks(int ranks);
-// The machine for so many ranks. The hierarchy is built in `place`.
+// Where so many ranks are, by --places, --network or --levels. Without any of them there are no
+// levels.
+topo::Placement placement_of(const Request& request, int ranks);
+// Some of these ranks, which are numbered in this order.
+topo::Placement part_of(const topo::Placement& all, const std::vector<int>& members);
+// The machine for so many ranks, or for ranks at these places. The hierarchy is built in `place`.
 select::Machine make_machine(const Request& request, int ranks, topo::Hierarchies& place);
-// The same for some of these ranks, which are numbered in this order.
-select::Machine make_machine(const Request& request, int ranks, const std::vector<int>& members,
-                             topo::Hierarchies& place);
+select::Machine make_machine(const Request& request, const topo::Placement& placement, topo::Hierarchies& place);
 select::Candidate candidate_of(const Request& request, const select::Machine& machine, const select::Shape& shape,
                                const std::string& name);
 

@@ -39,7 +39,7 @@ class Analysis:
         """What is on the critical path of the ideal network, by rank and place, those with most first."""
         found: dict[tuple[int, str, str], dict[str, Any]] = {}
         for each in self.ideal["critical"]:
-            where = self._line(each["place"])
+            where = self.line(each["place"])
             line = found.setdefault(
                 (each["rank"], each["call"], where),
                 {"rank": each["rank"], "call": each["call"], "place": where, "compute": 0.0, "in_call": 0.0},
@@ -48,14 +48,14 @@ class Analysis:
                 line[key] += each[key]
         return sorted(found.values(), key=lambda line: line["compute"] + line["in_call"], reverse=True)
 
-    def _line(self, place: str) -> str:
+    def line(self, place: str) -> str:
         return self.resolver.text(place) if source_lines.tool() else place
 
     def places(self) -> list[dict[str, Any]]:
         """Calls of the program, those that take most first, with lines of source."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for place in self.summary["places"]:
-            where = self._line(place["place"])
+            where = self.line(place["place"])
             line = found.setdefault((place["call"], where), {"call": place["call"], "place": where, "longest": 0.0})
             for key in ("calls", "before", "in_calls"):
                 line[key] = line.get(key, 0) + place[key]

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job_collectives.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/tuning.hpp"
+#include "job_actions.hpp"
+#include "job_host.hpp"
+#include "job_places.hpp"
+
+namespace stretto::modelling {
+namespace {
+
+constexpr double kNs = 1e-9;
+constexpr double kSteps = 32;             // into which a call's time is divided, for when ranks come
+constexpr std::size_t kMostKnown = 4096;  // orders of coming that a call remembers
+
+select::Shape shape_of(const CollectiveCall& call, int ranks) {
+  select::Shape shape;
+  shape.collective = scheduled_form(call.collective);
+  shape.ranks = ranks;
+  shape.bytes = call.bytes;
+  shape.root = call.root >= 0 && call.root < ranks ? call.root : 0;
+  shape.commutative = call.commutes;
+  return shape;
+}
+
+// As rules count bytes. Of some collectives not all ranks know all lengths.
+std::uint64_t whole_bytes(const CollectiveCall& call, int ranks) {
+  switch (call.collective) {
+    case Collective::gatherv:
+    case Collective::scatterv:
+    case Collective::alltoallv:
+    case Collective::alltoallw: return 0;
+    case Collective::barrier:
+    case Collective::bcast:
+    case Collective::reduce:
+    case Collective::allreduce:
+    case Collective::scan:
+    case Collective::exscan: return call.bytes;
+    default: return call.bytes * static_cast<std::uint64_t>(ranks);
+  }
+}
+
+double fastest(const select::Machine& machine, const select::Shape& shape) {
+  double least = 0;
+  sched::Timer timer;
+  for (const select::Candidate& each : select::candidates(machine, shape)) {
+    if (!select::time(timer, machine, shape, each)) continue;
+    if (least == 0 || timer.end() < least) least = timer.end();
+  }
+  return least;
+}
+
+}  // namespace
+
+// A communicator on both machines.
+struct CollectiveTimes::Place {
+  int ranks = 0, nodes = 1;
+  topo::Hierarchies hierarchies, hierarchies_then;
+  select::Machine machine, machine_then;
+  select::Selector selector;
+
+  [[nodiscard]] const sched::LogGP& outermost() const {
+    return machine.costs.paths[hierarchies.all.levels() - 1].at(1);
+  }
+};
+
+// What is known of a call.
+struct CollectiveTimes::Plan {
+  Place* place = nullptr;
+  double factor = -1;  // negative: not known yet
+  bool is_new = true;
+  How how = How::as_recorded;
+  // Of calls by schedule:
+  std::function<sched::Schedule(sched::Builder&, int rank)> build;
+  std::vector<double> ends;  // of ranks that come together, in ns
+  std::vector<bool> waits;
+  double longest = 0;
+  std::uint64_t steps = 0;
+  std::map<std::vector<std::int64_t>, std::vector<double>> known;  // by when ranks come
+
+  bool run(sched::Timer& timer, const double* starts) const {
+    const topo::Hierarchy* const levels = place->machine.hierarchies != nullptr ? &place->hierarchies.all : nullptr;
+    return timer.run({.ranks = place->ranks, .hierarchy = levels, .starts = starts}, place->machine.costs, build);
+  }
+};
+
+CollectiveTimes::CollectiveTimes(JobMachine now, JobMachine was, Options options)
+    : now_(std::move(now)), was_(std::move(was)), options_(std::move(options)), steps_(options_.most_steps) {}
+
+CollectiveTimes::~CollectiveTimes() = default;
+
+bool CollectiveTimes::knows(std::uint32_t comm) const { return places_.count(comm) != 0; }
+
+void CollectiveTimes::add(std::uint32_t comm, const std::vector<int>& members) {
+  auto place = std::make_unique<Place>();
+  const auto is_here = [&](int each) { return each >= 0 && each < now_.places.ranks; };
+  if (std::all_of(members.begin(), members.end(), is_here)) {
+    const topo::Placement places = part_of(now_.places, members);
+    place->ranks = static_cast<int>(members.size());
+    place->nodes = nodes_of(places);
+    place->machine = make_machine(now_.request, places, place->hierarchies);
+    if (!was_.request.costs.empty())
+      place->machine_then = make_machine(was_.request, part_of(was_.places, members), place->hierarchies_then);
+    const bool beyond = place->nodes > 1;
+    const select::Circumstances at{.ranks = place->ranks,
+                                   .nodes = place->nodes,
+                                   .in_memory = beyond ? 0 : kNativeCollectives,
+                                   .across_nodes = beyond};
+    if (!place->selector.start(at, options_.rules)) stop("no memory");
+    place->selector.place(place->hierarchies);
+    place->selector.connect(beyond);
+  }
+  places_[comm] = std::move(place);
+}
+
+CollectiveTimes::Plan& CollectiveTimes::plan_of(const CollectiveCall& call) {
+  std::unique_ptr<Plan>& plan = plans_[call];
+  if (!plan) {
+    plan = std::make_unique<Plan>();
+    plan->place = places_.at(call.comm).get();
+  }
+  return *plan;
+}
+
+CollectiveTimes::Plan& CollectiveTimes::scheduled(const CollectiveCall& call) {
+  Plan& plan = plan_of(call);
+  if (plan.is_new) schedule(call, plan);
+  plan.is_new = false;
+  return plan;
+}
+
+double CollectiveTimes::factor(const CollectiveCall& call) {
+  Plan& plan = plan_of(call);
+  if (plan.factor >= 0) return plan.factor;
+  plan.factor = 1;
+  if (was_.request.costs.empty() || plan.place->ranks < 2) return 1;
+  const select::Shape shape = shape_of(call, plan.place->ranks);
+  const double was = fastest(plan.place->machine_then, shape), now = fastest(plan.place->machine, shape);
+  if (was > 0) plan.factor = now / was;
+  return plan.factor;
+}
+
+// ---- By schedule ----
+
+void CollectiveTimes::schedule(const CollectiveCall& call, Plan& plan) {
+  const bool has_schedules = call.collective != Collective::count_ && !is_neighborhood(call.collective);
+  if (options_.by == By::recorded || !has_schedules || plan.place->ranks < 2) return;
+  const Place& place = *plan.place;
+  const select::Shape shape = shape_of(call, place.ranks);
+  if (options_.by == By::mpi) {
+    const select::Candidate candidate = host_candidate(shape);
+    plan.build = [&place, shape, candidate](sched::Builder& builder, int rank) {
+      return select::build(builder, place.machine, shape, candidate, rank);
+    };
+  } else {
+    select::Choice choice =
+        place.selector.of(call.collective, whole_bytes(call, place.ranks), false, call.commutes);
+    if (choice.backend == select::Backend::shared_memory) plan.how = How::in_memory;
+    if (choice.backend != select::Backend::schedule) return;
+    choice = place.selector.able(choice, select::problem_of(shape, 0));
+    plan.build = [&place, shape, choice](sched::Builder& builder, int rank) {
+      return select::schedule_of(builder, *choice.selection, place.hierarchies, place.selector.traits(), choice.bytes,
+                                 select::problem_of(shape, rank));
+    };
+  }
+  time_together(plan);
+}
+
+void CollectiveTimes::time_together(Plan& plan) {
+  const int ranks = plan.place->ranks;
+  std::size_t most = 0;
+  for (const int rank : {0, ranks / 2, ranks - 1}) {
+    sched::Schedule schedule = plan.build(builder_, rank);
+    most = std::max<std::size_t>(most, schedule.steps.size());
+    builder_.recycle(std::move(schedule));
+  }
+  if (most * static_cast<std::size_t>(ranks) > options_.most_steps || !plan.run(timer_, nullptr)) return;
+  plan.how = How::timed;
+  plan.steps = timer_.steps();
+  plan.longest = std::max(timer_.end(), 1.0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    plan.ends.push_back(timer_.rank(rank).end);
+    bool waits = false;
+    for (std::uint32_t i = timer_.first_step(rank); i < timer_.last_step(rank); ++i) {
+      const sched::Kind kind = timer_.step(i).kind;
+      waits |= kind == sched::Kind::recv || kind == sched::Kind::recv_reduce;
+    }
+    plan.waits.push_back(waits);
+  }
+}
+
+bool CollectiveTimes::by_schedule(const CollectiveCall& call) {
+  if (options_.by == By::recorded || lengths_are_senders(call.collective)) return false;
+  return scheduled(call).how == How::timed;
+}
+
+double CollectiveTimes::alone(const CollectiveCall& call, std::size_t member) {
+  const Plan& plan = scheduled(call);
+  return plan.waits[member] ? -1 : kNs * plan.ends[member];
+}
+
+bool CollectiveTimes::run(const CollectiveCall& call, const std::vector<double>& starts, std::vector<double>* ends) {
+  Plan& plan = scheduled(call);
+  if (starts.size() < 2) return false;
+  if (plan.how != How::timed) {
+    count(plan.how);
+    return false;
+  }
+  // Who is earlier than a call takes is early enough, where all wait for all.
+  const double last = *std::max_element(starts.begin(), starts.end()), step = plan.longest / kSteps;
+  const double earliest = waits_for_all(call.collective) ? -kSteps - 1 : -INFINITY;
+  std::vector<std::int64_t> when;
+  for (const double start : starts)
+    when.push_back(static_cast<std::int64_t>(std::max(earliest, std::round((start - last) / kNs / step))));
+  const auto found = plan.known.find(when);
+  ends->resize(starts.size());
+  const auto tell = [&](const std::vector<double>& after) {  // the last one's start, in ns
+    for (std::size_t i = 0; i < starts.size(); ++i) (*ends)[i] = std::max(starts[i], last + kNs * after[i]);
+  };
+  if (found != plan.known.end()) {
+    count(How::repeated);
+    tell(found->second);
+    return true;
+  }
+  if (plan.steps > steps_) {
+    count(How::together);
+    tell(plan.ends);
+    return true;
+  }
+  steps_ -= plan.steps;
+  const double first = static_cast<double>(*std::min_element(when.begin(), when.end())) * step;
+  std::vector<double> begins, after;
+  for (const std::int64_t each : when) begins.push_back(static_cast<double>(each) * step - first);
+  if (!plan.run(timer_, begins.data())) return false;
+  count(How::timed);
+  for (int rank = 0; rank < plan.place->ranks; ++rank)
+    after.push_back(std::max(timer_.rank(rank).end, begins[static_cast<std::size_t>(rank)]) + first);
+  tell(after);
+  if (plan.known.size() < kMostKnown) plan.known.emplace(std::move(when), std::move(after));
+  return true;
+}
+
+// ---- Calls that return early ----
+
+bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
+  const Place& place = *places_.at(call.comm);
+  const std::uint64_t all = call.bytes * static_cast<std::uint64_t>(place.ranks);
+  std::uint64_t bytes = 0;  // that the member receives; of one that only sends, those
+  switch (scheduled_form(call.collective)) {
+    case Collective::alltoall:
+      if (call.collective == Collective::alltoallw) return false;
+      bytes = all;
+      break;
+    case Collective::allgather: bytes = all; break;
+    case Collective::gather:
+    case Collective::scatter:
+      bytes = is_root ? all : call.bytes;
+      break;
+    case Collective::bcast: bytes = call.bytes; break;
+    case Collective::reduce:
+    case Collective::allreduce: bytes = call.commutes ? call.bytes : 0; break;
+    default: break;
+  }
+  return place.nodes > 1 && !is_neighborhood(call.collective) && bytes >= kTuning.overlap_bytes;
+}
+
+double CollectiveTimes::first_word(std::uint32_t comm) { return kNs * places_.at(comm)->outermost().latency; }
+
+double CollectiveTimes::copy(const CollectiveCall& call, bool is_root) {
+  const Place& place = *places_.at(call.comm);
+  const Collective form = scheduled_form(call.collective);
+  const bool all = form == Collective::alltoall || (form == Collective::scatter && is_root);
+  const bool sends = is_root ? !goes_to_root(form) : form != Collective::bcast && form != Collective::scatter;
+  const std::uint64_t bytes = !sends ? 0 : call.bytes * static_cast<std::uint64_t>(all ? place.ranks : 1);
+  return kNs * place.machine.costs.copy.at(bytes).over(bytes);
+}
+
+}  // namespace stretto::modelling

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What collectives of a replay take where it is not what they took in the recording.
+//
+// recorded: what they took, times a factor: the time of the fastest schedule on this machine, by its
+//           time on the machine that was recorded.
+// mpi:      by the algorithms that an MPI takes (job_host.hpp).
+// rules:    by the schedules that Stretto takes, by rules of a file first. What Stretto leaves to
+//           the MPI, or does over shared memory, takes what it took.
+//
+// A schedule runs in the timer, and its ranks begin when they come. So a late rank holds up those
+// that wait for it, and no others. Ranks that come as in an earlier call, up to 3% of the call's
+// time, end as they did there. All calls together have a number of steps in the timer. When it is
+// used up, calls last as if all ranks had come together.
+#pragma once
+#include <array>
+#include <compare>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "record/reader.hpp"
+#include "request.hpp"
+#include "select/selector.hpp"
+
+namespace stretto::modelling {
+
+// A collective that all members call.
+struct CollectiveCall {
+  std::uint32_t comm = 0;  // its name (job_comms.hpp): it has the same members each time
+  Collective collective = Collective::count_;
+  std::uint64_t bytes = 0;  // of a vector, or of one part
+  int root = 0;
+  bool commutes = true;
+  auto operator<=>(const CollectiveCall&) const = default;
+};
+
+// A machine, and where the job's ranks are there.
+struct JobMachine {
+  Request request;
+  topo::Placement places;
+};
+
+class CollectiveTimes {
+ public:
+  enum class By : std::uint8_t { recorded, mpi, rules };
+  struct Options {
+    By by = By::recorded;
+    select::Rules rules;
+    std::uint64_t most_steps = 20'000'000;
+  };
+  // Collectives among more than one rank.
+  enum class How : std::uint8_t { timed, repeated, together, in_memory, as_recorded };
+  static constexpr std::array kHowNames{"timed", "repeated", "together", "in_memory", "as_recorded"};
+  using Counts = std::array<std::uint64_t, kHowNames.size()>;
+
+  // `was`: the machine that was recorded; without costs it is the same one.
+  CollectiveTimes(JobMachine now, JobMachine was, Options options);
+  ~CollectiveTimes();
+
+  [[nodiscard]] By by() const { return options_.by; }
+  // Where a communicator is, to be told once, before its first call. `members`: their ranks in
+  // MPI_COMM_WORLD. Empty: they are not all known, and its calls take what they took.
+  [[nodiscard]] bool knows(std::uint32_t comm) const;
+  void add(std::uint32_t comm, const std::vector<int>& members);
+
+  // By what the recorded time is multiplied.
+  double factor(const CollectiveCall& call);
+  // Whether a schedule runs. Never for parts of which not all ranks know the length.
+  bool by_schedule(const CollectiveCall& call);
+  // Of such a call: how long a member takes that waits for nobody, in seconds. Negative: it waits.
+  double alone(const CollectiveCall& call, std::size_t member);
+  // When the members end that come at these times, in seconds. False: the call takes what it took.
+  bool run(const CollectiveCall& call, const std::vector<double>& starts, std::vector<double>* ends);
+
+  // Whether a member's call may return before its data are there, with STRETTO_OVERLAP=on
+  // (docs/overlap.md). `is_root`: of a call with a root.
+  bool returns_early(const CollectiveCall& call, bool is_root);
+  // How long after the last of those who send to it such a call returns, and how long it copies
+  // before, in seconds.
+  double first_word(std::uint32_t comm);
+  double copy(const CollectiveCall& call, bool is_root);
+
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  struct Place;
+  struct Plan;
+  void count(How how) { ++counts_[static_cast<std::size_t>(how)]; }
+  Plan& plan_of(const CollectiveCall& call);
+  Plan& scheduled(const CollectiveCall& call);
+  void schedule(const CollectiveCall& call, Plan& plan);
+  void time_together(Plan& plan);
+
+  JobMachine now_, was_;
+  Options options_;
+  std::map<std::uint32_t, std::unique_ptr<Place>> places_;
+  std::map<CollectiveCall, std::unique_ptr<Plan>> plans_;
+  std::uint64_t steps_ = 0;  // that the timer may still take
+  Counts counts_{};
+  sched::Timer timer_;
+  sched::Builder builder_;
+};
+
+}  // namespace stretto::modelling

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "job_meetings.hpp"
+
+#include <algorithm>
+
+namespace stretto::modelling {
+namespace {
+
+// Of collectives with parts of their own lengths, those of the mean. A root knows all lengths.
+std::uint64_t bytes_of(Collective collective, const std::vector<std::uint64_t>& members, std::uint64_t root) {
+  if (lengths_are_senders(collective)) return root;
+  if (collective != Collective::alltoallv && collective != Collective::alltoallw)
+    return *std::max_element(members.begin(), members.end());
+  std::uint64_t sum = 0;
+  for (const std::uint64_t each : members) sum += each;
+  return sum / members.size();
+}
+
+}  // namespace
+
+CollectiveCall Meetings::call_of(const Coming& coming) {
+  return {coming.comm.name, coming.action.collective, coming.action.bytes, static_cast<int>(coming.action.root),
+          coming.action.commutes};
+}
+
+// How long a member takes that waits for nobody. Negative: it waits, or that is not known yet.
+double Meetings::alone(const CollectiveCall& call, const Member& member) {
+  if (!is_rooted(call.collective)) return -1;
+  if (times_ == nullptr) return member.only_sends ? 0 : -1;
+  if (times_->by_schedule(call)) return times_->alone(call, member.position);
+  const bool is_open = lengths_are_senders(call.collective) && times_->by() != CollectiveTimes::By::recorded;
+  return member.only_sends && !is_open ? member.took * times_->factor(call) : -1;
+}
+
+Meetings::Parts Meetings::meet(const Coming& coming) {
+  const Action& action = coming.action;
+  const record::Communicator* const known = coming.recording.communicator(action.comm);
+  const std::size_t all = known == nullptr ? 1 : static_cast<std::size_t>(known->size + known->remote_size);
+  const bool inter = known != nullptr && (known->flags & record::kInter) != 0;
+  const CollectiveCall call = call_of(coming);
+  if (times_ != nullptr && !times_->knows(call.comm))
+    times_->add(call.comm, known == nullptr || inter ? std::vector<int>{} : members_of(coming.recording, *known));
+  Member member;
+  member.position = known == nullptr || inter ? 0 : static_cast<std::size_t>(known->rank);
+  member.took = coming.took;
+  member.bytes = action.bytes;
+  member.is_root = known != nullptr && action.root == (inter ? record::kRootHere : known->rank);
+  member.by = coming.by;
+  member.only_sends = is_rooted(action.collective) && member.is_root != goes_to_root(action.collective);
+  member.alone = alone(call, member);
+  member.parts.call = operations_.make();
+  if (early_ && coming.blocking && times_ != nullptr && times_->returns_early(call, member.is_root))
+    member.parts.data = operations_.make();
+  if (member.alone >= 0) finish(member, call, coming.by.time, coming.by.time + member.alone, {});
+  const std::uint64_t name = std::uint64_t{coming.comm.name} << 32 | coming.comm.meetings++;
+  std::vector<Member>& members = meetings_[name];
+  members.push_back(member);
+  if (members.size() == all) {
+    settle(members, call);
+    meetings_.erase(name);
+  }
+  return member.parts;
+}
+
+void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
+  Cause last = members.front().by;
+  double least = members.front().took;
+  const Member* root = nullptr;
+  std::vector<double> starts(members.size()), ends;
+  std::vector<std::uint64_t> bytes;
+  for (const Member& each : members) {
+    if (each.by.time >= last.time) last = each.by;
+    if (each.is_root) root = &each;
+    least = std::min(least, each.took);
+    starts[each.position] = each.by.time;
+    bytes.push_back(each.bytes);
+  }
+  call.bytes = bytes_of(call.collective, bytes, root != nullptr ? root->bytes : 0);
+  const bool timed = times_ != nullptr && times_->run(call, starts, &ends);
+  const double factor = times_ == nullptr ? 0 : timed ? 1 : times_->factor(call);
+  const bool from_root = root != nullptr && is_rooted(call.collective) && !goes_to_root(call.collective);
+  for (const Member& each : members) {
+    if (each.alone >= 0) continue;
+    const Cause& waits_for = each.only_sends ? each.by : from_root ? root->by : last;
+    const double from = std::max(each.by.time, waits_for.time);
+    const double took = factor * (each.only_sends ? each.took : least);
+    finish(each, call, from, timed ? ends[each.position] : from + took, waits_for);
+  }
+}
+
+// `sent`: since when all who send to this member have come.
+void Meetings::finish(const Member& member, const CollectiveCall& call, double sent, double end, const Cause& cause) {
+  if (member.parts.data == Parts::kNone) return operations_.finish(member.parts.call, end, cause);
+  const double ready = member.by.time + times_->copy(call, member.is_root);
+  const double returns = sent > member.by.time || !member.only_sends ? sent + times_->first_word(call.comm) : ready;
+  operations_.finish(member.parts.call, std::min(end, std::max(ready, returns)), cause);
+  operations_.finish(member.parts.data, end, cause);
+}
+
+}  // namespace stretto::modelling

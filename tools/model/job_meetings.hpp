@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Collectives of a replay: which members have come, and when each goes on.
+//
+// By the recording, the last one that comes takes as long from there as the fastest member took
+// then, times a factor. A member that only sends goes on by itself. Otherwise members end as their
+// schedules do (job_collectives.hpp). On an ideal network nothing but waiting takes time.
+#pragma once
+#include <unordered_map>
+
+#include "job_actions.hpp"
+#include "job_collectives.hpp"
+#include "job_comms.hpp"
+#include "job_messages.hpp"
+
+namespace stretto::modelling {
+
+class Meetings {
+ public:
+  // `times`: null on an ideal network. `early`: calls return early where they may.
+  Meetings(Operations& operations, CollectiveTimes* times, bool early)
+      : operations_(operations), times_(times), early_(early) {}
+
+  struct Coming {
+    const record::Recording& recording;
+    CommState& comm;
+    const Action& action;
+    double took;  // the recorded call
+    Cause by;     // what the rank does, and when it comes
+    bool blocking;
+  };
+  // Operations that end when the call does, and, of a call that returns early, when its data are
+  // there.
+  struct Parts {
+    static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+    std::uint32_t call = kNone, data = kNone;
+  };
+  Parts meet(const Coming& coming);
+
+ private:
+  struct Member {
+    Parts parts;
+    std::size_t position = 0;
+    double took = 0;
+    double alone = -1;  // how long it takes, waiting for nobody; negative: it waits
+    std::uint64_t bytes = 0;
+    bool is_root = false, only_sends = false;
+    Cause by;
+  };
+
+  static CollectiveCall call_of(const Coming& coming);
+  double alone(const CollectiveCall& call, const Member& member);
+  void settle(const std::vector<Member>& members, CollectiveCall call);
+  void finish(const Member& member, const CollectiveCall& call, double sent, double end, const Cause& cause);
+
+  Operations& operations_;
+  CollectiveTimes* times_;
+  bool early_;
+  std::unordered_map<std::uint64_t, std::vector<Member>> meetings_;
+};
+
+}  // namespace stretto::modelling
