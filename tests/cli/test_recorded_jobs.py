@@ -58,7 +58,7 @@ def test_a_message_costs_what_the_machine_says(tmp_path: Path) -> None:
     machine = logp("os=2000,or=3000,L=50000,g=0,G=10")  # nanoseconds
     # Each send 102 us; the last one arrives 50 + 10 us later and is received in 3.
     assert ends(files, profile=machine) == pytest.approx([306, 306 + 60 + 3], rel=NEAR)
-    slow = what_if.changed(machine, what_if.changes("latency=x2,bandwidth=x0.5"))
+    slow = what_if.changed(machine, what_if.changes("latency=x2,bandwidth=x0.5", machine))
     assert ends(files, profile=slow) == pytest.approx([306, 306 + 100 + 20 + 3], rel=NEAR)
 
 

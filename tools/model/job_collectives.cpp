@@ -148,7 +148,7 @@ double CollectiveTimes::factor(const CollectiveCall& call) {
 
 void CollectiveTimes::schedule(const CollectiveCall& call, Plan& plan) {
   const bool has_schedules = call.collective != Collective::count_ && !is_neighborhood(call.collective);
-  if (options_.by == By::recorded || !has_schedules || plan.place->ranks < 2) return;
+  if (!has_schedules || plan.place->ranks < 2) return;
   const Place& place = *plan.place;
   const select::Shape shape = shape_of(call, place.ranks);
   if (options_.by == By::mpi) {
@@ -204,8 +204,8 @@ double CollectiveTimes::alone(const CollectiveCall& call, std::size_t member) {
 }
 
 bool CollectiveTimes::run(const CollectiveCall& call, const std::vector<double>& starts, std::vector<double>* ends) {
+  if (options_.by == By::recorded || starts.size() < 2) return false;
   Plan& plan = scheduled(call);
-  if (starts.size() < 2) return false;
   if (plan.how != How::timed) {
     count(plan.how);
     return false;

@@ -46,7 +46,7 @@ class CollectiveTimes {
   struct Options {
     By by = By::recorded;
     select::Rules rules;
-    std::uint64_t most_steps = 20'000'000;
+    std::uint64_t most_steps = 100'000'000;
   };
   // Collectives among more than one rank.
   enum class How : std::uint8_t { timed, repeated, together, in_memory, as_recorded };

@@ -21,7 +21,6 @@ topo::Placement on_hosts(const JobFile& job) {
   std::vector<std::int32_t> of;
   for (int r = 0; r < job.ranks(); ++r)
     of.push_back(hosts.try_emplace(job.of(r).header().host, static_cast<std::int32_t>(hosts.size())).first->second);
-  if (hosts.size() < 2) return places;
   if (!places.add_level("node")) stop("no memory");
   for (int r = 0; r < job.ranks(); ++r) places.at(0, r) = of[static_cast<std::size_t>(r)];
   return places;

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import copy
+import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,20 +49,17 @@ def _network(profile: Profile) -> list[dict[str, Any]]:
 
 def _latency(text: str, profile: Profile) -> float | None:
     """How many times the network's latency, that of short messages, `20us` is. None: it is no time."""
-    unit = next((unit for unit in TIMES if text.endswith(unit) and text[: -len(unit)].replace(".", "", 1).isdigit()), "")
-    now = min(_network(profile), key=lambda path: path["from_bytes"])["latency"]
-    return float(text[: -len(unit)]) * TIMES[unit] / now if unit and now > 0 else None
+    match = re.fullmatch(r"([\d.]+)(ns|us|ms|s)", text)
+    now = min(_network(profile), key=lambda path: path.get("from_bytes", 0)).get("latency", 0)
+    return float(match[1]) * TIMES[match[2]] / now if match and now > 0 else None
 
 
 def _bandwidth(text: str, profile: Profile) -> float | None:
-    """How many times the network's bandwidth, that of long messages, `2G` bits per second are."""
-    try:
-        rate = parse_rate(text)
-    except ValueError:
-        return None
-    longest = max(_network(profile), key=lambda path: path["from_bytes"])
-    byte_gap = max(piece.get("byte_gap", 0) for piece in (longest, *profile.ports))
-    return rate * byte_gap / 8e9 if byte_gap > 0 else None
+    """How many times the network's bandwidth, that of long messages, `2G` bits per second are. None: it is no rate."""
+    longest = max(_network(profile), key=lambda path: path.get("from_bytes", 0))
+    cards = [port for port in profile.ports if port["level"] == "node"]
+    byte_gap = max(piece.get("byte_gap", 0) for piece in (longest, *cards))
+    return parse_rate(text) * byte_gap / 8e9 if re.fullmatch(r"[\d.]+[KMG].*", text) and byte_gap > 0 else None
 
 
 def changes(text: str, profile: Profile) -> dict[str, float]:
@@ -72,7 +70,7 @@ def changes(text: str, profile: Profile) -> dict[str, float]:
         name, _, value = part.partition("=")
         if name not in PARAMETERS or not value:
             fail(f"--set: '{part}': one of {', '.join(PARAMETERS)} expected, with a factor, as latency=x0.5")
-        said = absolute[name](value, profile) if name in absolute and not value.startswith("x") else None
+        said = absolute[name](value, profile) if name in absolute else None
         found[name] = factor(value, f"--set {name}") if said is None else said
     return found
 
@@ -140,6 +138,13 @@ def noise(text: str) -> Scenario:
     return Scenario(f"noise {percent:g}%", ["--noise", str(percent / 100)])
 
 
+def overlap(text: str) -> list[Scenario]:
+    """A scenario, if it is on."""
+    if text not in ("on", "off"):
+        fail(f"--overlap: '{text}': on or off expected")
+    return [Scenario("calls return early", ["--overlap"])] if text == "on" else []
+
+
 def together(scenarios: Sequence[Scenario]) -> list[Scenario]:
     """All in one, where there are several, and no two change the same."""
     names = [name for each in scenarios for name in each.changes]
@@ -168,7 +173,7 @@ def replayed(files: Sequence[Path], scenario: Scenario, costs: Profile, words: S
     return answer
 
 
-def _notes(answers: Iterable[dict[str, Any]]) -> list[str]:
+def _notes(answers: Sequence[dict[str, Any]]) -> list[str]:
     most = {name: max(answer["collectives"][name] for answer in answers) for name in answers[0]["collectives"]}
     said = {
         "in_memory": "take what they took: Stretto does them over shared memory, of which a profile knows nothing",

@@ -3,55 +3,81 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import typer
 from rich.table import Table
 
-from stretto.commands.model_options import JsonFile, Levels, PerNode, ProfileFile, Topology, load, place
-from stretto.core.console import fail, note, out
+from stretto.commands import model_options
+from stretto.commands.model_options import JsonFile, Levels, PerNode, ProfileFile, Topology, load
+from stretto.core.console import note, out
 from stretto.core.reports import write_json
-from stretto.job import analysis, efficiencies, page, recordings, what_if
-from stretto.model import timer
-from stretto.model.profile import Profile
+from stretto.job import analysis, page, recordings, what_if
 from stretto.model.text import say_profile
 from stretto.report.drawings import format_seconds
 
-
-@dataclass
-class Scenario:
-    """A replay and what it has that the recording had not."""
-
-    name: str
-    words: list[str] = field(default_factory=list)
-    network: dict[str, float] = field(default_factory=dict)
+Network = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=xF,..",
+        help="Another network: [b]latency=x0.5[/] or [b]20us[/], [b]bandwidth=x2[/] or [b]2G[/] (bits per second), "
+        "[b]overhead=x0.5[/]. May be repeated.",
+    ),
+]
+Compute = Annotated[
+    Optional[list[str]],
+    typer.Option("--compute", metavar="xF", help="Computation that takes so many times as long. May be repeated."),
+]
+Collectives = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--collectives",
+        metavar="BY",
+        help="Collectives as [b]recorded[/], by algorithms that an MPI takes ([b]mpi[/]), by those that [b]stretto[/] "
+        "takes, or by a file of rules. May be repeated.",
+    ),
+]
+Place = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--place",
+        metavar="slot|node|FILE",
+        help="Ranks one node after the other, on all nodes in turn, or as a file says. May be repeated.",
+    ),
+]
+Noise = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--noise",
+        metavar="PERCENT|recorded",
+        help="Computation that takes longer by chance, by so much in the mean; [b]recorded[/]: each time is another one "
+        "of the same call's. May be repeated.",
+    ),
+]
 
 
 def command(
     job: Annotated[Path, typer.Argument(metavar="JOB", help="The file of `stretto run --record JOB`.")],
-    network: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--set",
-            "-s",
-            metavar="NAME=xF,..",
-            help="Another network: [b]latency=x0.5[/], [b]bandwidth=x2[/], [b]overhead=x0.5[/]. May be repeated.",
-        ),
-    ] = None,
-    compute: Annotated[
-        Optional[list[str]],
-        typer.Option("--compute", metavar="xF", help="Computation that takes so many times as long. May be repeated."),
-    ] = None,
+    network: Network = None,
+    compute: Compute = None,
+    collectives: Collectives = None,
+    place: Place = None,
+    noise: Noise = None,
     balance: Annotated[bool, typer.Option("--balance", help="All ranks compute for as long.")] = False,
+    overlap: Annotated[
+        str,
+        typer.Option("--overlap", metavar="on|off", help="Calls return early where STRETTO_OVERLAP lets them."),
+    ] = "off",
     profile: ProfileFile = None,
     levels: Levels = None,
     topology: Topology = None,
     per_node: PerNode = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """What a recorded job would take on another network, with faster computation, or in balance.
+    """What a recorded job would take on another network, with other collectives, with faster computation, in balance.
 
     The replay runs all ranks in virtual time: computation as it was, messages as the profile's machine moves them,
     collectives as long as they took, changed as their schedules change. The first line is the recording's own machine.
@@ -60,67 +86,48 @@ def command(
     """
     files = recordings.files_of(job)
     costs = load(profile, None)
-    scenarios = [Scenario("as recorded")]
-    scenarios += [Scenario(text, network=what_if.changes(text)) for text in network or []]
-    for text in compute or []:
-        by = what_if.factor(text, "--compute")
-        scenarios.append(Scenario(f"compute x{by:g}", ["--compute", str(by)]))
-    if balance:
-        scenarios.append(Scenario("in balance", ["--balance"]))
+    scenarios = [what_if.Scenario(text, network=what_if.changes(text, costs)) for text in network or []]
+    scenarios += map(what_if.compute, compute or [])
+    scenarios += map(what_if.collectives, collectives or [])
+    scenarios += map(what_if.place, place or [])
+    scenarios += map(what_if.noise, noise or [])
+    scenarios += [what_if.Scenario("in balance", ["--balance"])] if balance else []
+    scenarios += what_if.overlap(overlap)
     found = analysis.analyse(files)
-    answers = [_replayed(files, each, costs, place(levels, topology, per_node)) for each in scenarios]
-    report = _report(found, scenarios, answers)
+    report = what_if.report(found, files, scenarios, costs, model_options.place(levels, topology, per_node))
     write_json(json_file, "model.job", {"profile": costs.origin, **report})
     if json_file and str(json_file) == "-":
         return
     say_profile(costs)
-    for remark in page.remarks(found):
+    for remark in (*page.remarks(found), *report["notes"]):
         note(remark)
     out.print(_table(report))
-
-
-def _replayed(files: list[Path], scenario: Scenario, costs: Profile, where: list[str]) -> dict[str, Any]:
-    with timer.costs_file(costs) as was:
-        answer = recordings.replay(
-            files, [*where, "--was", was, *scenario.words], what_if.changed(costs, scenario.network)
-        )
-    if "failure" in answer:
-        fail(f"the job cannot be replayed: {answer['failure']}")
-    return answer
-
-
-def _report(found: analysis.Analysis, scenarios: list[Scenario], answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """A replay's error on the recording's own machine corrects the others."""
-    own = answers[0]["seconds"]
-    rows = []
-    for scenario, answer in zip(scenarios, answers):
-        compute = [rank["compute"] for rank in answer["ranks"]]
-        seconds = answer["seconds"] * found.summary["seconds"] / own if own else 0
-        rows.append(
-            {
-                "name": scenario.name,
-                "replayed_s": answer["seconds"],
-                "predicted_s": seconds,
-                "efficiency": efficiencies.of(seconds, seconds, compute).parallel,
-            }
-        )
-    return {
-        "ranks": len(found.ranks),
-        "measured_s": found.summary["seconds"],
-        "predicted_s": own,
-        "efficiencies": found.efficiencies.json(),
-        "what_if": rows,
-    }
+    for row in report["what_if"]:
+        if row.get("sites"):
+            out.print(_sites(row))
 
 
 def _table(report: dict[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("what if")
-    for name in ("time", "of the recording's", "parallel efficiency"):
+    for name in ("time", "±", "of the recording's", "parallel efficiency"):
         table.add_column(name, justify="right")
-    table.add_row("measured", format_seconds(report["measured_s"]), "", f"{report['efficiencies']['parallel']:.1%}")
+    table.add_row("measured", format_seconds(report["measured_s"]), "", "", f"{report['efficiencies']['parallel']:.1%}")
     for row in report["what_if"]:
         seconds = row["replayed_s"] if row["name"] == "as recorded" else row["predicted_s"]
         ratio = seconds / report["measured_s"] if report["measured_s"] else 0
-        table.add_row(row["name"], format_seconds(seconds), f"{ratio:.3f}", f"{row['efficiency']:.1%}")
+        spread = None if row["high_s"] is None else row["high_s"] - row["predicted_s"]
+        cells = (format_seconds(seconds), format_seconds(spread), f"{ratio:.3f}", f"{row['efficiency']:.1%}")
+        table.add_row(row["name"], *cells)
+    return table
+
+
+def _sites(row: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, title=f"{row['name']}: calls that return early", title_justify="left")
+    for name in ("call", "at"):
+        table.add_column(name)
+    for name in ("calls", "hidden at most, of a rank"):
+        table.add_column(name, justify="right")
+    for site in row["sites"]:
+        table.add_row(site["call"], site["place"], str(site["calls"]), format_seconds(site["hidden_at_most_s"]))
     return table

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a recorded job would take elsewhere: collectives by schedule, calls that return early, other places, noise."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded
+from recorded import Rank, peer
+from stretto.job import recordings, what_if
+from stretto.model.profile import Profile, logp
+
+NEAR = 0.02  # times of a recording lie on a scale
+HOP = 55  # us: of MACHINE's messages without bytes
+MACHINE = logp("os=2000,or=3000,L=50000,g=0,G=1")  # nanoseconds
+
+
+def job(ranks: int) -> list[Rank]:
+    return [Rank(rank, ranks) for rank in range(ranks)]
+
+
+def answer(files: list[Path], *words: str, profile: Profile = MACHINE) -> dict[str, Any]:
+    found = recordings.replay(files, words, profile)
+    assert "failure" not in found, found
+    return found
+
+
+def ends(files: list[Path], *words: str, profile: Profile = MACHINE) -> list[float]:
+    """When each rank ends, in microseconds."""
+    return [rank["end"] * 1e6 for rank in answer(files, *words, profile=profile)["ranks"]]
+
+
+def two_levels() -> Profile:
+    """A node's messages are as MACHINE's, those of the network take 10 times as long."""
+    made = copy.deepcopy(MACHINE)
+    made.paths = [{**made.paths[0], "level": "node"}, {**made.paths[0], "latency": 500_000}]
+    return made
+
+
+def test_messages_meet_at_ports_in_the_order_of_their_times(tmp_path: Path) -> None:
+    """Rank 0 sends late, so rank 1's message does not wait for rank 0's."""
+    a, b, c = job(3)
+    a.call("MPI_Send", 5000, comm=0, destination=peer(2), send_tag=1, sends=8)
+    b.call("MPI_Send", 100, comm=0, destination=peer(1), send_tag=1, sends=8)
+    c.call("MPI_Recv", 10, comm=0, source=peer(-1), receive_tag=1, receives=8)
+    c.call("MPI_Send", 1, comm=0, destination=peer(-1), send_tag=1, sends=8)
+    b.call("MPI_Recv", 1, comm=0, source=peer(1), receive_tag=1, receives=8)
+    c.call("MPI_Recv", 1, comm=0, source=peer(-2), receive_tag=1, receives=8)
+    assert ends(recorded.write(tmp_path, [a, b, c]))[1] == pytest.approx(100 + 2 * HOP + 1, rel=NEAR)
+
+
+def test_a_late_rank_holds_up_all_by_their_schedule(tmp_path: Path) -> None:
+    """An Allreduce of four ranks is two rounds of messages, whatever it took when it was recorded. The late rank finds
+    all messages there, its partner in the first round waits for one of its own, rank 1 for two."""
+    ranks = job(4)
+    for each in ranks:
+        each.call("MPI_Allreduce", 500 if each.rank == 2 else 10, 7000, comm=0, sends=8)
+    files = recorded.write(tmp_path, ranks)
+    assert min(ends(files)) == pytest.approx(7500, rel=NEAR)
+    expected = [500 + HOP + 5, 500 + 2 * HOP, 500 + 10, 500 + HOP + 5]
+    assert ends(files, "--collectives", "mpi") == pytest.approx(expected, rel=NEAR)
+
+
+def test_who_waits_for_nobody_leaves_by_schedule(tmp_path: Path) -> None:
+    """The root of a Bcast leaves when it has sent, and a leaf of a Reduce, too; rank 3 is two hops from the root."""
+    ranks = job(4)
+    for each in ranks:
+        each.call("MPI_Bcast", 100 if each.rank == 0 else 10, 7000, comm=0, sends=8, root=0)
+        each.call("MPI_Reduce", 1000 if each.rank == 2 else 1, 7000, comm=0, sends=8, root=0)
+    files = recorded.write(tmp_path, ranks)
+    root, leaf, inner, last = ends(files, "--collectives", "mpi")
+    assert leaf == pytest.approx(100 + 2 * 2 + 50 + 3 + 1 + 2, rel=0.05)  # rank 1 sends at once
+    assert last == pytest.approx(100 + 2 * HOP + 1 + 2, rel=0.05)
+    assert inner == pytest.approx(1000 + 100 + HOP + 2 + 2, rel=0.05) and root == pytest.approx(inner + 53, rel=0.05)
+
+
+def test_what_stretto_takes_depends_on_nodes(tmp_path: Path) -> None:
+    ranks = job(4)
+    for each in ranks:
+        for _ in range(3):
+            each.call("MPI_Allreduce", 10, 7000, comm=0, sends=8)
+    files = recorded.write(tmp_path, ranks)
+    alone = answer(files, "--collectives", "stretto")
+    assert alone["collectives"]["in_memory"] == 3 and alone["seconds"] == pytest.approx(0.02103, rel=NEAR)
+    across = answer(files, "--collectives", "stretto", "--levels", "node:2", profile=two_levels())
+    assert across["collectives"]["timed"] + across["collectives"]["repeated"] == 3
+    # Each: up in the node, across, down in the node.
+    assert across["seconds"] * 1e6 == pytest.approx(3 * (10 + 2 * HOP + 505), rel=0.03)
+
+
+def test_rules_of_a_file_come_first(tmp_path: Path) -> None:
+    ranks = job(4)
+    for each in ranks:
+        each.call("MPI_Allreduce", 10, 7000, comm=0, sends=8)
+    files = recorded.write(tmp_path, ranks)
+    rules = tmp_path / "all.rules"
+    rules.write_text("allreduce: reduce_bcast\n")  # a tree of two levels, up and down
+    tree = ends(files, "--collectives", "stretto", "--rules", str(rules))
+    assert max(tree) == pytest.approx(10 + 4 * HOP, rel=NEAR)
+    rules.write_text("allreduce: mpi\n")
+    left = answer(files, "--collectives", "stretto", "--rules", str(rules))
+    assert left["collectives"]["as_recorded"] == 1 and left["seconds"] == pytest.approx(0.00701, rel=NEAR)
+
+
+def test_parts_with_lengths_of_their_own(tmp_path: Path) -> None:
+    """Rank 0 of a Gatherv gets 1 MB from each of the others, rank 1 of an Alltoallv sends all that is sent."""
+    ranks = job(3)
+    for each in ranks:
+        lengths = {"receives_each": [1_000_000] * 3} if each.rank == 0 else {}
+        each.call("MPI_Gatherv", 10, 70, comm=0, sends=1_000_000, root=0, **lengths)
+    port = answer(recorded.write(tmp_path, ranks), "--collectives", "mpi")
+    assert port["seconds"] * 1e6 == pytest.approx(10 + 2 * 1000 + HOP, rel=0.05)
+
+
+def test_a_call_that_returns_early_hides_behind_the_computation(tmp_path: Path) -> None:
+    """An Alltoall of 2 x 1 MB in 2 ms, before computation of 1.5 ms, and another one before 5 ms."""
+    ranks = job(2)
+    for each in ranks:
+        each.call("MPI_Alltoall", 10, 2000, comm=0, sends=1_000_000)
+        each.call("MPI_Alltoall", 1500, 2000, comm=0, sends=1_000_000)
+        each.call("MPI_Barrier", 5000, 1, comm=0)
+    files = recorded.write(tmp_path, ranks)
+    words = ("--levels", "node:1")
+    assert max(ends(files, *words)) == pytest.approx(10 + 2000 + 1500 + 2000 + 5000, rel=NEAR)
+    early = answer(files, *words, "--overlap")
+    # Calls take a word of the peer, 50 us; the first one's data hold up the second one.
+    assert early["seconds"] * 1e6 == pytest.approx(10 + 2000 + 50 + 5000, rel=NEAR)
+    (site,) = early["sites"]
+    assert site["calls"] == 4 and site["hidden"] * 1e6 == pytest.approx(1500 + 1950, rel=NEAR)
+    assert answer(files, "--overlap")["sites"] == []  # on one node
+
+
+def test_other_places(tmp_path: Path) -> None:
+    """Neighbours in rank order talk: they are on one node, or, dealt in turn, on two."""
+    ranks = job(4)
+    for each in ranks:
+        other = 1 if each.rank % 2 == 0 else -1
+        each.call("MPI_Sendrecv", 10, comm=0, destination=peer(other), source=peer(other), send_tag=1, receive_tag=1,
+                  sends=8, receives=8)  # fmt: skip
+    files = recorded.write(tmp_path, ranks)
+    words = ("--levels", "node:2")
+    assert max(ends(files, *words, profile=two_levels())) == pytest.approx(10 + HOP, rel=NEAR)
+    assert max(ends(files, *words, "--place", "node", profile=two_levels())) == pytest.approx(10 + 505, rel=NEAR)
+    assert max(ends(files, *words, "--place", "slot", profile=two_levels())) == pytest.approx(10 + HOP, rel=NEAR)
+    places = tmp_path / "places"
+    places.write_text("0,2: node=0\n1,3: node=1\n")
+    assert max(ends(files, "--place", str(places), profile=two_levels())) == pytest.approx(10 + 505, rel=NEAR)
+
+
+def test_ranks_are_on_the_hosts_of_their_recording(tmp_path: Path) -> None:
+    a, b = job(2)
+    a.call("MPI_Send", 10, comm=0, destination=peer(1), send_tag=1, sends=8)
+    b.call("MPI_Recv", 10, comm=0, source=peer(-1), receive_tag=1, receives=8)
+    files = recorded.write(tmp_path, [a, b])
+    assert ends(files, profile=two_levels())[1] == pytest.approx(10 + HOP, rel=NEAR)
+    files[1].write_bytes(files[1].read_bytes().replace(b"host\0", b"node\0", 1))
+    assert ends(files, profile=two_levels())[1] == pytest.approx(10 + 505, rel=NEAR)
+
+
+def test_noise_comes_from_a_seed(tmp_path: Path) -> None:
+    (only,) = job(1)
+    for i in range(400):
+        only.call("MPI_Barrier", 10 if i % 2 else 30, 1, comm=0)
+    files = recorded.write(tmp_path, [only])
+    quiet, noisy = ends(files)[0], ends(files, "--noise", "0.5")[0]
+    assert noisy == ends(files, "--noise", "0.5")[0] != ends(files, "--noise", "0.5", "--seed", "7")[0]
+    assert noisy == pytest.approx(quiet + 0.5 * 8000, rel=0.1)
+    drawn = ends(files, "--noise", "recorded")[0]
+    assert drawn != quiet and drawn == pytest.approx(quiet, rel=0.1)
+    spread = answer(files, "--resamples", "3")
+    assert spread["seconds"] * 1e6 == quiet and len(set(spread["resampled"])) == 3
+
+
+def test_networks_by_factors_and_by_what_they_are() -> None:
+    profile = two_levels()
+    profile.paths[1]["byte_gap"] = 8  # 1 Gbit/s
+    by = what_if.changes("latency=20us,bandwidth=2G,overhead=x3", profile)
+    assert by == pytest.approx({"latency": 0.04, "bandwidth": 2, "overhead": 3})
+    made = what_if.changed(profile, by)
+    assert [path["latency"] for path in made.paths] == pytest.approx([50_000, 20_000])
+    assert [path["byte_gap"] for path in made.paths] == pytest.approx([1, 4])
+    assert [path["send_overhead"] for path in made.paths] == pytest.approx([6000, 6000])
+    assert what_if.changes("latency=x2,bandwidth=0.5", profile) == {"latency": 2, "bandwidth": 0.5}
+
+
+def test_the_table(tmp_path: Path, inside) -> None:
+    """A row for each option, and one for all together; a job of even computation has a narrow error bar."""
+    ranks = job(2)
+    for each in ranks:
+        for i in range(50):
+            each.call("MPI_Allreduce", 1000 + i % 5, 100, comm=0, sends=8)
+    recorded.write(tmp_path, ranks)
+    words = ("model", "job", tmp_path / "job", "--compute", "x0.5", "-s", "latency=x2", "--collectives", "mpi")
+    found = json.loads(inside(*words, "--overlap", "on", "--noise", "5", "--json", "-").stdout)
+    rows = {row["name"]: row for row in found["what_if"]}
+    assert list(rows) == ["as recorded", "latency=x2", "compute x0.5", "collectives: mpi", "noise 5%",
+                          "calls return early", "all together"]  # fmt: skip
+    assert rows["calls return early"]["sites"] == [] and found["notes"] == []
+    assert rows["all together"]["predicted_s"] < 0.7 * found["measured_s"]
+    own = rows["as recorded"]
+    assert own["low_s"] < own["predicted_s"] < own["high_s"] < 1.05 * own["low_s"]
+    twice = json.loads(inside(*words[:3], "--compute", "x2", "--compute", "x3", "--json", "-").stdout)
+    assert len(twice["what_if"]) == 3
+    assert "±" in inside(*words).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--collectives", "none"), "a file of rules"),
+        (("--place", "none"), "a file of places"),
+        (("--place", "node"), "all ranks are on one node"),
+        (("--noise", "much"), "percent expected"),
+        (("--overlap", "yes"), "on or off"),
+        (("-s", "latency=20"), None),
+        (("-s", "speed=x2"), "one of latency, bandwidth, overhead"),
+    ],
+)
+def test_what_is_no_option(tmp_path: Path, inside, words: tuple[str, str], says: str | None) -> None:
+    (only,) = job(1)
+    only.call("MPI_Barrier", 10, comm=0)
+    recorded.write(tmp_path, [only])
+    done = inside("model", "job", tmp_path / "job", *words)
+    assert done.returncode == 0 if says is None else says in done.stderr
