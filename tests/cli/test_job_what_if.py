@@ -192,7 +192,7 @@ def test_the_table(tmp_path: Path, inside) -> None:
     ranks = job(2)
     for each in ranks:
         for i in range(50):
-            each.call("MPI_Allreduce", 1000 + i % 5, 100, comm=0, sends=8)
+            each.call("MPI_Allreduce", 1000 + 30 * (i % 5), 100, comm=0, sends=8)
     recorded.write(tmp_path, ranks)
     words = ("model", "job", tmp_path / "job", "--compute", "x0.5", "-s", "latency=x2", "--collectives", "mpi")
     found = json.loads(inside(*words, "--overlap", "on", "--noise", "5", "--json", "-").stdout)

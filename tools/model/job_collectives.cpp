@@ -157,8 +157,7 @@ void CollectiveTimes::schedule(const CollectiveCall& call, Plan& plan) {
       return select::build(builder, place.machine, shape, candidate, rank);
     };
   } else {
-    select::Choice choice =
-        place.selector.of(call.collective, whole_bytes(call, place.ranks), false, call.commutes);
+    select::Choice choice = place.selector.of(call.collective, whole_bytes(call, place.ranks), false, call.commutes);
     if (choice.backend == select::Backend::shared_memory) plan.how = How::in_memory;
     if (choice.backend != select::Backend::schedule) return;
     choice = place.selector.able(choice, select::problem_of(shape, 0));
@@ -257,9 +256,7 @@ bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
       break;
     case Collective::allgather: bytes = all; break;
     case Collective::gather:
-    case Collective::scatter:
-      bytes = is_root ? all : call.bytes;
-      break;
+    case Collective::scatter: bytes = is_root ? all : call.bytes; break;
     case Collective::bcast: bytes = call.bytes; break;
     case Collective::reduce:
     case Collective::allreduce: bytes = call.commutes ? call.bytes : 0; break;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What collectives of a replay take where it is not what they took in the recording.
 //
-// recorded: what they took, times a factor: the time of the fastest schedule on this machine, by its
-//           time on the machine that was recorded.
+// recorded: what they took, times a factor: the time of the fastest schedule here, by its time on
+//           the machine that was recorded.
 // mpi:      by the algorithms that an MPI takes (job_host.hpp).
 // rules:    by the schedules that Stretto takes, by rules of a file first. What Stretto leaves to
 //           the MPI, or does over shared memory, takes what it took.

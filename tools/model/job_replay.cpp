@@ -192,9 +192,8 @@ void Replay::wait(std::uint32_t r, const Action& action) {
 
 void Replay::meet(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations) {
   Rank& rank = ranks_[r];
-  const Meetings::Parts parts =
-      meetings_.meet({*rank.recording, comm_of(r, action.comm), action, rank.call.duration, waits_.cause(r, rank.now),
-                      action.act == Act::collective});
+  const Meetings::Parts parts = meetings_.meet({*rank.recording, comm_of(r, action.comm), action, rank.call.duration,
+                                                waits_.cause(r, rank.now), action.act == Act::collective});
   operations.push_back(parts.call);
   if (parts.data != Meetings::Parts::kNone) rank.late.push_back({parts.data, rank.call.term, -1});
 }

@@ -44,9 +44,9 @@ struct Replayed {
   double seconds = 0;
   std::uint64_t calls = 0, messages = 0, bytes = 0;
   std::vector<RankSummary> ranks;
-  std::vector<Critical> critical;  // those that have most first
+  std::vector<Critical> critical;               // those that have most first
   std::vector<std::vector<SiteSummary>> sites;  // by rank and term, with overlap
-  std::string failure;             // not empty: the recording cannot be replayed, and why
+  std::string failure;                          // not empty: the recording cannot be replayed, and why
 };
 
 Replayed replay(const JobFile& job, const ReplayOptions& options);

@@ -4,7 +4,8 @@
 //   --costs FILE and where ranks are, as for predict: without costs the network is ideal; without
 //       places ranks are on their hosts
 //   --was FILE        the costs of the machine that was recorded
-//   --place slot|node|FILE   other places on these nodes, or those of a file (topo/placement_file.hpp)
+//   --place slot|node|FILE   other places on these nodes, or those of a file
+//                     (topo/placement_file.hpp)
 //   --collectives recorded|mpi|stretto   the last with --rules FILE, if there is one
 //                     (job_collectives.hpp)
 //   --overlap         calls return early

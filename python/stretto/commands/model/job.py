@@ -53,8 +53,8 @@ Noise = Annotated[
     typer.Option(
         "--noise",
         metavar="PERCENT|recorded",
-        help="Computation that takes longer by chance, by so much in the mean; [b]recorded[/]: each time is another one "
-        "of the same call's. May be repeated.",
+        help="Computation that takes longer by chance, by so much in the mean; [b]recorded[/]: each time is another "
+        "one of the same call's. May be repeated.",
     ),
 ]
 
