@@ -107,13 +107,18 @@ def test_rules_of_a_file_come_first(tmp_path: Path) -> None:
 
 
 def test_parts_with_lengths_of_their_own(tmp_path: Path) -> None:
-    """Rank 0 of a Gatherv gets 1 MB from each of the others, rank 1 of an Alltoallv sends all that is sent."""
+    """In the Alltoallv rank 1 sends 2 MB to rank 2, which alone is late in the Gatherv, and sends 3 MB to rank 0."""
     ranks = job(3)
     for each in ranks:
-        lengths = {"receives_each": [1_000_000] * 3} if each.rank == 0 else {}
-        each.call("MPI_Gatherv", 10, 70, comm=0, sends=1_000_000, root=0, **lengths)
-    port = answer(recorded.write(tmp_path, ranks), "--collectives", "mpi")
-    assert port["seconds"] * 1e6 == pytest.approx(10 + 2 * 1000 + HOP, rel=0.05)
+        sent = [8, 8, 2_000_000] if each.rank == 1 else [8, 8, 8]
+        received = [8, 2_000_000, 8] if each.rank == 2 else [8, 8, 8]
+        each.call("MPI_Alltoallv", 10, 70, comm=0, sends_each=sent, receives_each=received)
+        lengths = [8, 1_000_000, 3_000_000]
+        root = {"receives_each": lengths} if each.rank == 0 else {}
+        each.call("MPI_Gatherv", 10, 70, comm=0, sends=lengths[each.rank], root=0, **root)
+    root, first, last = ends(recorded.write(tmp_path, ranks), "--collectives", "mpi")
+    assert last == pytest.approx(10 + 2000 + HOP + 10, rel=NEAR) and first == pytest.approx(2026, rel=NEAR)
+    assert root == pytest.approx(last + 3000 + HOP, rel=NEAR)
 
 
 def test_a_call_that_returns_early_hides_behind_the_computation(tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ std::vector<Action> actions_of(const Recording& recording) {
   std::vector<Action> actions(recording.terms());
   for (std::uint32_t term = 0; term < recording.terms(); ++term) {
     Action& action = actions[term];
+    action.term = term;
     action.function = name_of(recording, term);
     action.comm = recording.values(term, Role::comm).one();
     action.made_comm = recording.values(term, Role::made_comm).one(-1);

@@ -46,6 +46,7 @@ inline Half taken(Half half, const Got& got) {
 }
 
 struct Action {
+  std::uint32_t term = 0;  // of the rank's recording
   Act act = Act::local;
   Collective collective = Collective::count_;  // count_: another call of all members
   bool synchronous = false;                    // MPI_Ssend: it ends when it is received

@@ -16,6 +16,8 @@ namespace {
 constexpr double kNs = 1e-9;
 constexpr double kSteps = 32;             // into which a call's time is divided, for when ranks come
 constexpr std::size_t kMostKnown = 4096;  // orders of coming that a call remembers
+// Calls with parts of their own lengths have few lengths, and are few.
+constexpr std::size_t kMostLengths = 128 * 128, kMostPlans = 1000;
 
 select::Shape shape_of(const CollectiveCall& call, int ranks) {
   select::Shape shape;
@@ -71,7 +73,8 @@ struct CollectiveTimes::Place {
 // What is known of a call.
 struct CollectiveTimes::Plan {
   Place* place = nullptr;
-  double factor = -1;  // negative: not known yet
+  std::vector<std::uint64_t> begins, sent_begins;  // of each rank's parts; one row where all have the same
+  double factor = -1;                              // negative: not known yet
   bool is_new = true;
   How how = How::as_recorded;
   // Of calls by schedule:
@@ -82,6 +85,28 @@ struct CollectiveTimes::Plan {
   std::uint64_t steps = 0;
   std::map<std::vector<std::int64_t>, std::vector<double>> known;  // by when ranks come
 
+  // `lengths` fit the call.
+  void divide(const PartLengths& lengths) {
+    const auto n = static_cast<std::size_t>(place->ranks);
+    const auto add_row = [n](std::vector<std::uint64_t>& rows, const auto& length) {
+      rows.push_back(0);
+      for (std::size_t i = 0; i < n; ++i) rows.push_back(rows.back() + length(i));
+    };
+    for (std::size_t rank = 0; rank < lengths.size() / n; ++rank) {
+      const bool each = lengths.size() > n;
+      add_row(begins, [&](std::size_t from) { return lengths[each ? from * n + rank : from]; });
+      if (each) add_row(sent_begins, [&](std::size_t to) { return lengths[rank * n + to]; });
+    }
+  }
+  [[nodiscard]] coll::Problem problem(Collective collective, const select::Shape& shape, int rank) const {
+    coll::Problem problem = select::problem_of(shape, rank);
+    if (begins.empty()) return problem;
+    problem.collective = collective;
+    const std::size_t row = static_cast<std::size_t>(rank) * static_cast<std::size_t>(place->ranks + 1);
+    problem.begins = begins.data() + (sent_begins.empty() ? 0 : row);
+    if (!sent_begins.empty()) problem.sent_begins = sent_begins.data() + row;
+    return problem;
+  }
   bool run(sched::Timer& timer, const double* starts) const {
     const topo::Hierarchy* const levels = place->machine.hierarchies != nullptr ? &place->hierarchies.all : nullptr;
     return timer.run({.ranks = place->ranks, .hierarchy = levels, .starts = starts}, place->machine.costs, build);
@@ -117,17 +142,19 @@ void CollectiveTimes::add(std::uint32_t comm, const std::vector<int>& members) {
   places_[comm] = std::move(place);
 }
 
-CollectiveTimes::Plan& CollectiveTimes::plan_of(const CollectiveCall& call) {
-  std::unique_ptr<Plan>& plan = plans_[call];
+CollectiveTimes::Plan& CollectiveTimes::plan_of(const CollectiveCall& call, const PartLengths& lengths) {
+  std::unique_ptr<Plan>& plan = plans_[{call, lengths}];
   if (!plan) {
     plan = std::make_unique<Plan>();
     plan->place = places_.at(call.comm).get();
+    if (plan->place->ranks > 0) plan->divide(lengths);
   }
   return *plan;
 }
 
-CollectiveTimes::Plan& CollectiveTimes::scheduled(const CollectiveCall& call) {
-  Plan& plan = plan_of(call);
+CollectiveTimes::Plan& CollectiveTimes::scheduled(const CollectiveCall& call, const PartLengths& lengths) {
+  const bool many = lengths.size() > kMostLengths || plans_.size() > kMostPlans;
+  Plan& plan = plan_of(call, many ? PartLengths{} : lengths);
   if (plan.is_new) schedule(call, plan);
   plan.is_new = false;
   return plan;
@@ -147,23 +174,23 @@ double CollectiveTimes::factor(const CollectiveCall& call) {
 // ---- By schedule ----
 
 void CollectiveTimes::schedule(const CollectiveCall& call, Plan& plan) {
-  const bool has_schedules = call.collective != Collective::count_ && !is_neighborhood(call.collective);
+  const Collective as = call.collective;
+  const bool has_schedules = as != Collective::count_ && !is_neighborhood(as);
   if (!has_schedules || plan.place->ranks < 2) return;
   const Place& place = *plan.place;
   const select::Shape shape = shape_of(call, place.ranks);
   if (options_.by == By::mpi) {
-    const select::Candidate candidate = host_candidate(shape);
-    plan.build = [&place, shape, candidate](sched::Builder& builder, int rank) {
-      return select::build(builder, place.machine, shape, candidate, rank);
+    plan.build = [&plan, &algorithm = host_algorithm(as, shape), as, shape](sched::Builder& builder, int rank) {
+      return coll::build(builder, algorithm, plan.problem(as, shape, rank), {});
     };
   } else {
     select::Choice choice = place.selector.of(call.collective, whole_bytes(call, place.ranks), false, call.commutes);
     if (choice.backend == select::Backend::shared_memory) plan.how = How::in_memory;
     if (choice.backend != select::Backend::schedule) return;
-    choice = place.selector.able(choice, select::problem_of(shape, 0));
-    plan.build = [&place, shape, choice](sched::Builder& builder, int rank) {
+    choice = place.selector.able(choice, plan.problem(as, shape, 0));
+    plan.build = [&plan, &place, choice, as, shape](sched::Builder& builder, int rank) {
       return select::schedule_of(builder, *choice.selection, place.hierarchies, place.selector.traits(), choice.bytes,
-                                 select::problem_of(shape, rank));
+                                 plan.problem(as, shape, rank));
     };
   }
   time_together(plan);
@@ -202,16 +229,19 @@ double CollectiveTimes::alone(const CollectiveCall& call, std::size_t member) {
   return plan.waits[member] ? -1 : kNs * plan.ends[member];
 }
 
-bool CollectiveTimes::run(const CollectiveCall& call, const std::vector<double>& starts, std::vector<double>* ends) {
-  if (options_.by == By::recorded || starts.size() < 2) return false;
-  Plan& plan = scheduled(call);
+bool CollectiveTimes::run(const CollectiveCall& call, const PartLengths& lengths, const std::vector<double>& starts,
+                          std::vector<double>* ends) {
+  if (starts.size() < 2) return false;
+  Plan& plan = scheduled(call, lengths);
   if (plan.how != How::timed) {
     count(plan.how);
     return false;
   }
-  // Who is earlier than a call takes is early enough, where all wait for all.
-  const double last = *std::max_element(starts.begin(), starts.end()), step = plan.longest / kSteps;
-  const double earliest = waits_for_all(call.collective) ? -kSteps - 1 : -INFINITY;
+  // Where all wait for all, who is earlier than a call takes is early enough, and ranks leave
+  // together: it is no matter when exactly they come. Elsewhere it is, to the nanosecond.
+  const bool all_wait = waits_for_all(call.collective);
+  const double last = *std::max_element(starts.begin(), starts.end());
+  const double step = all_wait ? plan.longest / kSteps : 1, earliest = all_wait ? -kSteps - 1 : -INFINITY;
   std::vector<std::int64_t> when;
   for (const double start : starts)
     when.push_back(static_cast<std::int64_t>(std::max(earliest, std::round((start - last) / kNs / step))));

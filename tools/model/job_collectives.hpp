@@ -8,9 +8,12 @@
 //           the MPI, or does over shared memory, takes what it took.
 //
 // A schedule runs in the timer, and its ranks begin when they come. So a late rank holds up those
-// that wait for it, and no others. Ranks that come as in an earlier call, up to 3% of the call's
-// time, end as they did there. All calls together have a number of steps in the timer. When it is
-// used up, calls last as if all ranks had come together.
+// that wait for it, and no others. Where all wait for all, ranks that come as in an earlier call, up
+// to 3% of the call's time, end as they did there.
+//
+// All calls together have a number of steps in the timer. When it is used up, calls last as if all
+// ranks had come together. Parts have their own lengths, as long as the replay has not seen too
+// many such calls, and then the mean length.
 #pragma once
 #include <array>
 #include <compare>
@@ -33,6 +36,10 @@ struct CollectiveCall {
   bool commutes = true;
   auto operator<=>(const CollectiveCall&) const = default;
 };
+
+// How long the parts of a call are, where they have lengths of their own: of each member's part.
+// Where each sends to each, of [sender * ranks + receiver]. Empty: all are alike.
+using PartLengths = std::vector<std::uint64_t>;
 
 // A machine, and where the job's ranks are there.
 struct JobMachine {
@@ -70,7 +77,8 @@ class CollectiveTimes {
   // Of such a call: how long a member takes that waits for nobody, in seconds. Negative: it waits.
   double alone(const CollectiveCall& call, std::size_t member);
   // When the members end that come at these times, in seconds. False: the call takes what it took.
-  bool run(const CollectiveCall& call, const std::vector<double>& starts, std::vector<double>* ends);
+  bool run(const CollectiveCall& call, const PartLengths& lengths, const std::vector<double>& starts,
+           std::vector<double>* ends);
 
   // Whether a member's call may return before its data are there, with STRETTO_OVERLAP=on
   // (docs/overlap.md). `is_root`: of a call with a root.
@@ -86,15 +94,15 @@ class CollectiveTimes {
   struct Place;
   struct Plan;
   void count(How how) { ++counts_[static_cast<std::size_t>(how)]; }
-  Plan& plan_of(const CollectiveCall& call);
-  Plan& scheduled(const CollectiveCall& call);
+  Plan& plan_of(const CollectiveCall& call, const PartLengths& lengths = {});
+  Plan& scheduled(const CollectiveCall& call, const PartLengths& lengths = {});
   void schedule(const CollectiveCall& call, Plan& plan);
   void time_together(Plan& plan);
 
   JobMachine now_, was_;
   Options options_;
   std::map<std::uint32_t, std::unique_ptr<Place>> places_;
-  std::map<CollectiveCall, std::unique_ptr<Plan>> plans_;
+  std::map<std::pair<CollectiveCall, PartLengths>, std::unique_ptr<Plan>> plans_;
   std::uint64_t steps_ = 0;  // that the timer may still take
   Counts counts_{};
   sched::Timer timer_;

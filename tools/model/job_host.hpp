@@ -6,7 +6,8 @@
 namespace stretto::modelling {
 
 // The choices of Thakur, Rabenseifner and Gropp 2005 (Optimization of Collective Communication
-// Operations in MPICH), with MPICH's limits. `shape.bytes` is a vector's length, or one part's.
-select::Candidate host_candidate(const select::Shape& shape);
+// Operations in MPICH), with MPICH's limits. `shape.bytes` is a vector's length, or one part's, in
+// the mean. `collective`: of the shape, or with parts that have lengths of their own.
+const coll::Algorithm& host_algorithm(Collective collective, const select::Shape& shape);
 
 }  // namespace stretto::modelling

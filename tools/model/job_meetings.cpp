@@ -6,17 +6,53 @@
 namespace stretto::modelling {
 namespace {
 
-// Of collectives with parts of their own lengths, those of the mean. A root knows all lengths.
-std::uint64_t bytes_of(Collective collective, const std::vector<std::uint64_t>& members, std::uint64_t root) {
-  if (lengths_are_senders(collective)) return root;
-  if (collective != Collective::alltoallv && collective != Collective::alltoallw)
-    return *std::max_element(members.begin(), members.end());
-  std::uint64_t sum = 0;
-  for (const std::uint64_t each : members) sum += each;
-  return sum / members.size();
+using record::Role;
+using record::Values;
+
+bool each_to_each(Collective collective) {
+  return collective == Collective::alltoallv || collective == Collective::alltoallw;
 }
 
 }  // namespace
+
+// Of collectives with parts of their own lengths, those of the mean. A root knows all lengths.
+std::uint64_t Meetings::bytes_of(Collective collective, const std::vector<Member>& members) {
+  std::uint64_t sum = 0, most = 0;
+  for (const Member& each : members) {
+    if (lengths_are_senders(collective) && each.is_root) return each.action->bytes;
+    sum += each.action->bytes;
+    most = std::max(most, each.action->bytes);
+  }
+  return each_to_each(collective) ? sum / members.size() : most;
+}
+
+// Empty: the recording does not have them all.
+PartLengths Meetings::lengths_of(Collective collective, const std::vector<Member>& members) {
+  PartLengths lengths;
+  const auto add = [&](const Member& member, Role role) {
+    const Values values = member.recording->values(member.action->term, role);
+    if (values.size == members.size()) {
+      for (const std::int64_t value : values)
+        lengths.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(0, value)));
+    }
+  };
+  if (each_to_each(collective)) {
+    std::vector<const Member*> by_position(members.size());
+    for (const Member& each : members) by_position[each.position] = &each;
+    for (const Member* each : by_position) {
+      if (each != nullptr) add(*each, Role::sends_each);
+    }
+    if (lengths.size() != members.size() * members.size()) lengths.clear();
+    return lengths;
+  }
+  for (const Member& each : members) {
+    const bool knows = lengths_are_senders(collective) ? each.is_root : lengths.empty();
+    if (!knows) continue;
+    if (collective == Collective::gatherv || collective == Collective::allgatherv) add(each, Role::receives_each);
+    if (collective == Collective::scatterv) add(each, Role::sends_each);
+  }
+  return lengths;
+}
 
 CollectiveCall Meetings::call_of(const Coming& coming) {
   return {coming.comm.name, coming.action.collective, coming.action.bytes, static_cast<int>(coming.action.root),
@@ -43,7 +79,8 @@ Meetings::Parts Meetings::meet(const Coming& coming) {
   Member member;
   member.position = known == nullptr || inter ? 0 : static_cast<std::size_t>(known->rank);
   member.took = coming.took;
-  member.bytes = action.bytes;
+  member.recording = &coming.recording;
+  member.action = &action;
   member.is_root = known != nullptr && action.root == (inter ? record::kRootHere : known->rank);
   member.by = coming.by;
   member.only_sends = is_rooted(action.collective) && member.is_root != goes_to_root(action.collective);
@@ -67,16 +104,15 @@ void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
   double least = members.front().took;
   const Member* root = nullptr;
   std::vector<double> starts(members.size()), ends;
-  std::vector<std::uint64_t> bytes;
   for (const Member& each : members) {
     if (each.by.time >= last.time) last = each.by;
     if (each.is_root) root = &each;
     least = std::min(least, each.took);
     starts[each.position] = each.by.time;
-    bytes.push_back(each.bytes);
   }
-  call.bytes = bytes_of(call.collective, bytes, root != nullptr ? root->bytes : 0);
-  const bool timed = times_ != nullptr && times_->run(call, starts, &ends);
+  call.bytes = bytes_of(call.collective, members);
+  const bool runs = times_ != nullptr && times_->by() != CollectiveTimes::By::recorded;
+  const bool timed = runs && times_->run(call, lengths_of(call.collective, members), starts, &ends);
   const double factor = times_ == nullptr ? 0 : timed ? 1 : times_->factor(call);
   const bool from_root = root != nullptr && is_rooted(call.collective) && !goes_to_root(call.collective);
   for (const Member& each : members) {

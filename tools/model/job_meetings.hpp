@@ -42,12 +42,15 @@ class Meetings {
     std::size_t position = 0;
     double took = 0;
     double alone = -1;  // how long it takes, waiting for nobody; negative: it waits
-    std::uint64_t bytes = 0;
+    const record::Recording* recording = nullptr;
+    const Action* action = nullptr;
     bool is_root = false, only_sends = false;
     Cause by;
   };
 
   static CollectiveCall call_of(const Coming& coming);
+  static std::uint64_t bytes_of(Collective collective, const std::vector<Member>& members);
+  static PartLengths lengths_of(Collective collective, const std::vector<Member>& members);
   double alone(const CollectiveCall& call, const Member& member);
   void settle(const std::vector<Member>& members, CollectiveCall call);
   void finish(const Member& member, const CollectiveCall& call, double sent, double end, const Cause& cause);
