@@ -58,9 +58,10 @@ def test_a_late_rank_holds_up_all_by_their_schedule(tmp_path: Path) -> None:
     all messages there, its partner in the first round waits for one of its own, rank 1 for two."""
     ranks = job(4)
     for each in ranks:
-        each.call("MPI_Allreduce", 500 if each.rank == 2 else 10, 7000, comm=0, sends=8)
+        gap = 500 if each.rank == 2 else 10
+        each.call("MPI_Allreduce", gap, 7000 - gap + 100 * each.rank, comm=0, sends=8)
     files = recorded.write(tmp_path, ranks)
-    assert min(ends(files)) == pytest.approx(7500, rel=NEAR)
+    assert ends(files) == pytest.approx([7000, 7100, 7200, 7300], rel=0.01)
     expected = [500 + HOP + 5, 500 + 2 * HOP, 500 + 10, 500 + HOP + 5]
     assert ends(files, "--collectives", "mpi") == pytest.approx(expected, rel=NEAR)
 
@@ -164,6 +165,19 @@ def test_ranks_are_on_the_hosts_of_their_recording(tmp_path: Path) -> None:
     assert ends(files, profile=two_levels())[1] == pytest.approx(10 + HOP, rel=NEAR)
     files[1].write_bytes(files[1].read_bytes().replace(b"host\0", b"node\0", 1))
     assert ends(files, profile=two_levels())[1] == pytest.approx(10 + 505, rel=NEAR)
+
+
+def test_hosts_have_clocks_of_their_own(tmp_path: Path) -> None:
+    """Rank 1 is on another host. It has begun 1 ms later, as Barriers tell: they take 20 us, whoever comes last."""
+    a, b = job(2)
+    for i in range(4):
+        late = 500 if i % 2 else 0
+        a.call("MPI_Barrier", 100 + late + (1000 if i == 0 else 0), 20 + 500 - late, comm=0)
+        b.call("MPI_Barrier", 100 + 500 - late, 20 + late, comm=0)
+    files = recorded.write(tmp_path, [a, b])
+    files[1].write_bytes(files[1].read_bytes().replace(b"host\0", b"node\0", 1))
+    first, last = ends(files, "--levels", "node:1")
+    assert first == pytest.approx(1000 + 4 * 620, rel=NEAR) == last
 
 
 def test_noise_comes_from_a_seed(tmp_path: Path) -> None:

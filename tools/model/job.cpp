@@ -14,6 +14,7 @@
 #include <map>
 
 #include "job_actions.hpp"
+#include "job_clocks.hpp"
 #include "job_export.hpp"
 #include "job_words.hpp"
 #include "report.hpp"
@@ -99,7 +100,7 @@ double write_rank(Json& json, const record::Recording& recording, Places& places
 void write_summary(const JobFile& job) {
   Places places;
   double seconds = 0;
-  const std::vector<double> begin = job.starts();
+  const std::vector<double> begin = starts_of(job);
   Json json;
   json.open('{');
   json.key("ranks").open('[');
@@ -154,7 +155,7 @@ std::vector<TimeSpan> merged(const std::vector<TimeSpan>& spans, double gap) {
 void write_timeline(const JobFile& job, std::size_t most) {
   std::map<std::string, int> functions;
   std::vector<std::vector<TimeSpan>> ranks(static_cast<std::size_t>(job.ranks()));
-  const std::vector<double> begin = job.starts();
+  const std::vector<double> begin = starts_of(job);
   double end = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const record::Recording& recording = job.of(static_cast<int>(r));

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "job_clocks.hpp"
 #include "job_replay.hpp"
 #include "job_walk.hpp"
 #include "request.hpp"
@@ -178,7 +179,7 @@ class TimeIndependent : public Visitor {
 }  // namespace
 
 std::uint64_t export_chrome(const JobFile& job, std::FILE* to) {
-  const std::vector<double> begin = job.starts();
+  const std::vector<double> begin = starts_of(job);
   std::fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", to);
   for (int r = 0; r < job.ranks(); ++r) {
     const record::Recording& recording = job.of(r);

@@ -162,14 +162,16 @@ void JobFile::take_packed(const std::string& name) {
   }
 }
 
+bool JobFile::on_one_host() const {
+  return std::all_of(recordings_.begin(), recordings_.end(),
+                     [&](const auto& each) { return std::strcmp(each->header().host, of(0).header().host) == 0; });
+}
+
 std::vector<double> JobFile::starts() const {
   std::vector<double> found(recordings_.size(), 0);
-  const Header& first = of(0).header();
-  std::uint64_t earliest = first.first_ns;
-  for (const auto& each : recordings_) {
-    if (std::strcmp(each->header().host, first.host) != 0) return found;
-    earliest = std::min(earliest, each->header().first_ns);
-  }
+  if (!on_one_host()) return found;
+  std::uint64_t earliest = of(0).header().first_ns;
+  for (const auto& each : recordings_) earliest = std::min(earliest, each->header().first_ns);
   for (std::size_t r = 0; r < found.size(); ++r)
     found[r] = static_cast<double>(recordings_[r]->header().first_ns - earliest) * 1e-9;
   return found;

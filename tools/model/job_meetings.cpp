@@ -78,6 +78,7 @@ Meetings::Parts Meetings::meet(const Coming& coming) {
     times_->add(call.comm, known == nullptr || inter ? std::vector<int>{} : members_of(coming.recording, *known));
   Member member;
   member.position = known == nullptr || inter ? 0 : static_cast<std::size_t>(known->rank);
+  member.was = coming.was;
   member.took = coming.took;
   member.recording = &coming.recording;
   member.action = &action;
@@ -99,15 +100,20 @@ Meetings::Parts Meetings::meet(const Coming& coming) {
   return member.parts;
 }
 
+// What a member took in the recording since all had come for whom it waits.
+double Meetings::rest(const Member& member, double others_came) {
+  return std::clamp(member.was + member.took - others_came, 0.0, member.took);
+}
+
 void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
   Cause last = members.front().by;
-  double least = members.front().took;
+  double last_was = members.front().was;
   const Member* root = nullptr;
   std::vector<double> starts(members.size()), ends;
   for (const Member& each : members) {
     if (each.by.time >= last.time) last = each.by;
     if (each.is_root) root = &each;
-    least = std::min(least, each.took);
+    last_was = std::max(last_was, each.was);
     starts[each.position] = each.by.time;
   }
   call.bytes = bytes_of(call.collective, members);
@@ -119,8 +125,8 @@ void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
     if (each.alone >= 0) continue;
     const Cause& waits_for = each.only_sends ? each.by : from_root ? root->by : last;
     const double from = std::max(each.by.time, waits_for.time);
-    const double took = factor * (each.only_sends ? each.took : least);
-    finish(each, call, from, timed ? ends[each.position] : from + took, waits_for);
+    const double was = each.only_sends ? each.was : from_root ? root->was : last_was;
+    finish(each, call, from, timed ? ends[each.position] : from + factor * rest(each, was), waits_for);
   }
 }
 

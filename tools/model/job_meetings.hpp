@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of a replay: which members have come, and when each goes on.
 //
-// By the recording, the last one that comes takes as long from there as the fastest member took
-// then, times a factor. A member that only sends goes on by itself. Otherwise members end as their
-// schedules do (job_collectives.hpp). On an ideal network nothing but waiting takes time.
+// By the recording, each member takes as long as it took from when the last one had come, times a
+// factor. A member that only sends goes on by itself. Otherwise members end as their schedules do
+// (job_collectives.hpp). On an ideal network nothing but waiting takes time.
 #pragma once
 #include <unordered_map>
 
@@ -24,8 +24,8 @@ class Meetings {
     const record::Recording& recording;
     CommState& comm;
     const Action& action;
-    double took;  // the recorded call
-    Cause by;     // what the rank does, and when it comes
+    double was, took;  // when the recorded call began, and its time
+    Cause by;          // what the rank does, and when it comes
     bool blocking;
   };
   // Operations that end when the call does, and, of a call that returns early, when its data are
@@ -40,7 +40,7 @@ class Meetings {
   struct Member {
     Parts parts;
     std::size_t position = 0;
-    double took = 0;
+    double was = 0, took = 0;
     double alone = -1;  // how long it takes, waiting for nobody; negative: it waits
     const record::Recording* recording = nullptr;
     const Action* action = nullptr;
@@ -52,6 +52,7 @@ class Meetings {
   static std::uint64_t bytes_of(Collective collective, const std::vector<Member>& members);
   static PartLengths lengths_of(Collective collective, const std::vector<Member>& members);
   double alone(const CollectiveCall& call, const Member& member);
+  static double rest(const Member& member, double others_came);
   void settle(const std::vector<Member>& members, CollectiveCall call);
   void finish(const Member& member, const CollectiveCall& call, double sent, double end, const Cause& cause);
 

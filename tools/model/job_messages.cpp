@@ -74,7 +74,7 @@ std::uint32_t Messages::receive(const End& end, const Cause& by) {
 void Messages::deliver(Message& message) {
   if (message.arrived < 0) {
     const double start = message.waits ? std::max(message.sent.time, message.posted.time) : message.sent.time;
-    const Network::Passage passage = network_.pass(message.from, message.to, message.bytes, start, message.waits);
+    const Network::Passage passage = network_.pass(message.from, message.to, message.bytes, start);
     message.arrived = passage.arrives;
     if (message.waits) operations_.finish(message.send, passage.leaves, message.posted);
   }

@@ -53,26 +53,30 @@ void Network::each_port(Ports& ports, int rank, int level, const With& with) {
   }
 }
 
-Network::Passage Network::pass(int from, int to, std::uint64_t bytes, double start, bool asked) {
+// Takes its turn at all these ports. Returns when: a rested port lets a burst through at once.
+double Network::enter(Ports& ports, int rank, int level, std::uint64_t bytes, double time) {
+  each_port(ports, rank, level,
+            [&](double& free, const sched::Port& port) { time = std::max(time, free - kNs * port.ahead(bytes)); });
+  each_port(ports, rank, level,
+            [&](double& free, const sched::Port& port) { free = std::max(free, time) + kNs * port.interval(bytes); });
+  return time;
+}
+
+Network::Passage Network::pass(int from, int to, std::uint64_t bytes, double start) {
   if (ideal()) return {start, start};
   const int joined = level(from, to);
   const sched::LogGP& costs = path(from, to, bytes);
   const double length = bytes > 1 ? kNs * costs.byte_gap * static_cast<double>(bytes - 1) : 0;
+  double through = length;
+  each_port(out_, from, joined,
+            [&](const double&, const sched::Port& port) { through = std::max(through, kNs * port.through(bytes)); });
   double &next_send = next_send_[static_cast<std::size_t>(from)],
          &next_receive = next_receive_[static_cast<std::size_t>(to)];
-  double departs = std::max(start + (asked ? kNs * costs.latency : 0), next_send);
-  each_port(out_, from, joined, [&](double& free, const sched::Port&) { departs = std::max(departs, free); });
-  each_port(out_, from, joined,
-            [&](double& free, const sched::Port& port) { free = departs + kNs * port.interval(bytes); });
+  const double departs = enter(out_, from, joined, bytes, std::max(start, next_send));
   next_send = departs + kNs * costs.gap + length;
-  const double first = departs + kNs * costs.latency;
-  double last = next_receive = std::max(first, next_receive) + length;
-  each_port(in_, to, joined, [&](double& free, const sched::Port& port) {
-    const double enters = std::max(first, free);
-    free = enters + kNs * port.interval(bytes);
-    last = std::max(last, enters + kNs * port.bytes_time(bytes));
-  });
-  return {departs + length, last};
+  const double enters = enter(in_, to, joined, bytes, std::max(departs + kNs * costs.latency, next_receive));
+  next_receive = enters + through;
+  return {departs + through, next_receive};
 }
 
 }  // namespace stretto::modelling

@@ -22,15 +22,16 @@ class Network {
   struct Passage {
     double leaves, arrives;  // its last byte
   };
-  // A message that may depart from `start` on. `asked`: by a word of the receiver, which then comes
-  // first. Messages are passed in the order of their times.
-  Passage pass(int from, int to, std::uint64_t bytes, double start, bool asked);
+  // A message that may depart from `start` on. Messages are passed in the order of their times. What
+  // the handshake of a long message takes is in the costs of its length.
+  Passage pass(int from, int to, std::uint64_t bytes, double start);
 
  private:
   using Ports = std::vector<std::vector<double>>;  // when they are free, by level and domain
 
   [[nodiscard]] int level(int from, int to) const;
   [[nodiscard]] const sched::LogGP& path(int from, int to, std::uint64_t bytes) const;
+  double enter(Ports& ports, int rank, int level, std::uint64_t bytes, double time);
   template <class With>
   void each_port(Ports& ports, int rank, int level, const With& with);
 

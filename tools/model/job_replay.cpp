@@ -5,6 +5,7 @@
 #include <map>
 #include <queue>
 
+#include "job_clocks.hpp"
 #include "job_comms.hpp"
 #include "job_meetings.hpp"
 #include "job_messages.hpp"
@@ -42,7 +43,7 @@ struct Rank {
   Calls::Call call;
   Phase phase = Phase::computes;
   bool has_call = true;
-  double now = 0;
+  double now = 0, was = 0;  // in the replay; when the call began in the recording
   std::unique_ptr<Gaps> gaps;
   double computes_from = 0, called = 0;  // of the call
   RankSummary summary;
@@ -113,12 +114,12 @@ Replay::Replay(const JobFile& job, const Actions& actions, const ReplayOptions& 
   const Replayed was = options.balance ? measured(job) : Replayed{};
   double mean = 0;
   for (const RankSummary& each : was.ranks) mean += each.compute / static_cast<double>(was.ranks.size());
-  const std::vector<double> begin = job.starts();
+  const std::vector<double> begin = starts_of(job);
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     rank.recording = &job.of(static_cast<int>(r));
     rank.calls = std::make_unique<Calls>(*rank.recording);
-    rank.now = begin[r];
+    rank.now = rank.was = begin[r];
     const bool balances = options.balance && was.ranks[r].compute > 0;
     rank.gaps = std::make_unique<Gaps>(options.gaps, *rank.recording, balances ? mean / was.ranks[r].compute : 1);
     if (options.overlap) rank.sites.resize(rank.recording->terms());
@@ -192,8 +193,9 @@ void Replay::wait(std::uint32_t r, const Action& action) {
 
 void Replay::meet(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations) {
   Rank& rank = ranks_[r];
-  const Meetings::Parts parts = meetings_.meet({*rank.recording, comm_of(r, action.comm), action, rank.call.duration,
-                                                waits_.cause(r, rank.now), action.act == Act::collective});
+  const Meetings::Parts parts =
+      meetings_.meet({*rank.recording, comm_of(r, action.comm), action, rank.was, rank.call.duration,
+                      waits_.cause(r, rank.now), action.act == Act::collective});
   operations.push_back(parts.call);
   if (parts.data != Meetings::Parts::kNone) rank.late.push_back({parts.data, rank.call.term, -1});
 }
@@ -289,8 +291,10 @@ bool Replay::end_call(std::uint32_t r) {
 void Replay::compute(std::uint32_t r) {
   Rank& rank = ranks_[r];
   rank.computes_from = rank.now;
+  rank.was += rank.call.duration;
   rank.has_call = rank.calls->next(&rank.call);
   if (!rank.has_call) return;
+  rank.was += rank.call.gap;
   ++result_.calls;
   const double gap = rank.gaps->next(rank.call);
   rank.now += gap;
@@ -414,7 +418,7 @@ Replayed replay(const JobFile& job, const ReplayOptions& options) {
 
 Replayed measured(const JobFile& job) {
   Replayed result;
-  const std::vector<double> begin = job.starts();
+  const std::vector<double> begin = starts_of(job);
   for (int r = 0; r < job.ranks(); ++r) {
     RankSummary rank;
     rank.end = begin[static_cast<std::size_t>(r)];
