@@ -29,13 +29,9 @@ select::Shape shape_of(const CollectiveCall& call, int ranks) {
   return shape;
 }
 
-// As rules count bytes. Of some collectives not all ranks know all lengths.
+// Of the vector, or of all parts together.
 std::uint64_t whole_bytes(const CollectiveCall& call, int ranks) {
   switch (call.collective) {
-    case Collective::gatherv:
-    case Collective::scatterv:
-    case Collective::alltoallv:
-    case Collective::alltoallw: return 0;
     case Collective::barrier:
     case Collective::bcast:
     case Collective::reduce:
@@ -43,6 +39,17 @@ std::uint64_t whole_bytes(const CollectiveCall& call, int ranks) {
     case Collective::scan:
     case Collective::exscan: return call.bytes;
     default: return call.bytes * static_cast<std::uint64_t>(ranks);
+  }
+}
+
+// As rules count bytes. Of some collectives not all ranks know all lengths.
+std::uint64_t ruled_bytes(const CollectiveCall& call, int ranks) {
+  switch (call.collective) {
+    case Collective::gatherv:
+    case Collective::scatterv:
+    case Collective::alltoallv:
+    case Collective::alltoallw: return 0;
+    default: return whole_bytes(call, ranks);
   }
 }
 
@@ -184,7 +191,7 @@ void CollectiveTimes::schedule(const CollectiveCall& call, Plan& plan) {
       return coll::build(builder, algorithm, plan.problem(as, shape, rank), {});
     };
   } else {
-    select::Choice choice = place.selector.of(call.collective, whole_bytes(call, place.ranks), false, call.commutes);
+    select::Choice choice = place.selector.of(call.collective, ruled_bytes(call, place.ranks), false, call.commutes);
     if (choice.backend == select::Backend::shared_memory) plan.how = How::in_memory;
     if (choice.backend != select::Backend::schedule) return;
     choice = place.selector.able(choice, plan.problem(as, shape, 0));
@@ -271,6 +278,11 @@ bool CollectiveTimes::run(const CollectiveCall& call, const PartLengths& lengths
   tell(after);
   if (plan.known.size() < kMostKnown) plan.known.emplace(std::move(when), std::move(after));
   return true;
+}
+
+std::uint64_t CollectiveTimes::bytes_between_nodes(const CollectiveCall& call) {
+  const Place& place = *places_.at(call.comm);
+  return place.nodes > 1 ? whole_bytes(call, place.ranks) : 0;
 }
 
 // ---- Calls that return early ----

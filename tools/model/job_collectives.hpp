@@ -80,6 +80,9 @@ class CollectiveTimes {
   bool run(const CollectiveCall& call, const PartLengths& lengths, const std::vector<double>& starts,
            std::vector<double>* ends);
 
+  // About how many bytes go to and from each member, if they are on several nodes.
+  std::uint64_t bytes_between_nodes(const CollectiveCall& call);
+
   // Whether a member's call may return before its data are there, with STRETTO_OVERLAP=on
   // (docs/overlap.md). `is_root`: of a call with a root.
   bool returns_early(const CollectiveCall& call, bool is_root);

@@ -78,6 +78,7 @@ Meetings::Parts Meetings::meet(const Coming& coming) {
     times_->add(call.comm, known == nullptr || inter ? std::vector<int>{} : members_of(coming.recording, *known));
   Member member;
   member.position = known == nullptr || inter ? 0 : static_cast<std::size_t>(known->rank);
+  member.rank = coming.rank;
   member.was = coming.was;
   member.took = coming.took;
   member.recording = &coming.recording;
@@ -132,6 +133,7 @@ void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
 
 // `sent`: since when all who send to this member have come.
 void Meetings::finish(const Member& member, const CollectiveCall& call, double sent, double end, const Cause& cause) {
+  if (times_ != nullptr) network_.use_ports(member.rank, times_->bytes_between_nodes(call), end);
   if (member.parts.data == Parts::kNone) return operations_.finish(member.parts.call, end, cause);
   const double ready = member.by.time + times_->copy(call, member.is_root);
   const double returns = sent > member.by.time || !member.only_sends ? sent + times_->first_word(call.comm) : ready;

@@ -17,15 +17,16 @@ namespace stretto::modelling {
 class Meetings {
  public:
   // `times`: null on an ideal network. `early`: calls return early where they may.
-  Meetings(Operations& operations, CollectiveTimes* times, bool early)
-      : operations_(operations), times_(times), early_(early) {}
+  Meetings(Operations& operations, Network& network, CollectiveTimes* times, bool early)
+      : operations_(operations), network_(network), times_(times), early_(early) {}
 
   struct Coming {
     const record::Recording& recording;
     CommState& comm;
     const Action& action;
     double was, took;  // when the recorded call began, and its time
-    Cause by;          // what the rank does, and when it comes
+    int rank;          // in MPI_COMM_WORLD
+    Cause by;          // what it does, and when it comes
     bool blocking;
   };
   // Operations that end when the call does, and, of a call that returns early, when its data are
@@ -39,7 +40,8 @@ class Meetings {
  private:
   struct Member {
     Parts parts;
-    std::size_t position = 0;
+    int rank = 0;              // in MPI_COMM_WORLD
+    std::size_t position = 0;  // in the communicator
     double was = 0, took = 0;
     double alone = -1;  // how long it takes, waiting for nobody; negative: it waits
     const record::Recording* recording = nullptr;
@@ -57,6 +59,7 @@ class Meetings {
   void finish(const Member& member, const CollectiveCall& call, double sent, double end, const Cause& cause);
 
   Operations& operations_;
+  Network& network_;
   CollectiveTimes* times_;
   bool early_;
   std::unordered_map<std::uint64_t, std::vector<Member>> meetings_;

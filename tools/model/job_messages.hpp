@@ -85,6 +85,7 @@ class Messages {
   // processor has done its part, which takes send_time(). `waits`: for the receive, in any case.
   std::uint32_t send(const End& end, std::uint64_t bytes, bool waits, const Cause& by);
   std::uint32_t receive(const End& end, const Cause& by);
+  [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] double send_time(const End& end, std::uint64_t bytes) const {
     return network_.send_time(end.from, end.to, bytes);
   }

@@ -79,4 +79,15 @@ Network::Passage Network::pass(int from, int to, std::uint64_t bytes, double sta
   return {departs + through, next_receive};
 }
 
+void Network::use_ports(int rank, std::uint64_t bytes, double until) {
+  if (ideal()) return;
+  const int top = machine_->hierarchies == nullptr ? 0 : machine_->hierarchies->all.levels() - 1;
+  for (Ports* const ports : {&out_, &in_}) {
+    each_port(*ports, rank, top, [&](double& free, const sched::Port& port) {
+      const double burst = std::min(port.burst_bytes, static_cast<double>(bytes));
+      free = std::max(free, until + kNs * port.byte_gap * burst);  // it rests until then
+    });
+  }
+}
+
 }  // namespace stretto::modelling

@@ -25,6 +25,8 @@ class Network {
   // A message that may depart from `start` on. Messages are passed in the order of their times. What
   // the handshake of a long message takes is in the costs of its length.
   Passage pass(int from, int to, std::uint64_t bytes, double start);
+  // So many bytes of other kinds have gone through all ports over a rank, both ways, until then.
+  void use_ports(int rank, std::uint64_t bytes, double until);
 
  private:
   using Ports = std::vector<std::vector<double>>;  // when they are free, by level and domain

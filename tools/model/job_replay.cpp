@@ -108,7 +108,8 @@ Replay::Replay(const JobFile& job, const Actions& actions, const ReplayOptions& 
       options_(options),
       ranks_(static_cast<std::size_t>(job.ranks())),
       messages_(operations_, options.machine, ranks_.size(), options.eager_bytes),
-      meetings_(operations_, options.machine == nullptr ? nullptr : options.collectives, options.overlap),
+      meetings_(operations_, messages_.network(), options.machine == nullptr ? nullptr : options.collectives,
+                options.overlap),
       comms_(ranks_.size()),
       waits_(ranks_.size()) {
   const Replayed was = options.balance ? measured(job) : Replayed{};
@@ -195,7 +196,7 @@ void Replay::meet(std::uint32_t r, const Action& action, std::vector<std::uint32
   Rank& rank = ranks_[r];
   const Meetings::Parts parts =
       meetings_.meet({*rank.recording, comm_of(r, action.comm), action, rank.was, rank.call.duration,
-                      waits_.cause(r, rank.now), action.act == Act::collective});
+                      static_cast<int>(r), waits_.cause(r, rank.now), action.act == Act::collective});
   operations.push_back(parts.call);
   if (parts.data != Meetings::Parts::kNone) rank.late.push_back({parts.data, rank.call.term, -1});
 }
