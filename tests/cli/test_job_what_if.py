@@ -108,7 +108,7 @@ def test_rules_of_a_file_come_first(tmp_path: Path) -> None:
 
 
 def test_parts_with_lengths_of_their_own(tmp_path: Path) -> None:
-    """In the Alltoallv rank 1 sends 2 MB to rank 2, which is late in the Gatherv. So rank 0 gets 1 MB from rank 1 first,
+    """In the Alltoallv rank 1 sends 2 MB to rank 2, which is late in the Gatherv: rank 0 first gets 1 MB from rank 1,
     then 3 MB."""
     ranks = job(3)
     for each in ranks:
@@ -198,13 +198,15 @@ def test_noise_comes_from_a_seed(tmp_path: Path) -> None:
 def test_networks_by_factors_and_by_what_they_are() -> None:
     profile = two_levels()
     profile.paths[1]["byte_gap"] = 8  # 1 Gbit/s
-    by = what_if.changes("latency=20us,bandwidth=2G,overhead=x3", profile)
-    assert by == pytest.approx({"latency": 0.04, "bandwidth": 2, "overhead": 3})
-    made = what_if.changed(profile, by)
+    made = what_if.changed(profile, what_if.changes("latency=20us,bandwidth=2G,overhead=x3", profile))
     assert [path["latency"] for path in made.paths] == pytest.approx([50_000, 20_000])
     assert [path["byte_gap"] for path in made.paths] == pytest.approx([1, 4])
     assert [path["send_overhead"] for path in made.paths] == pytest.approx([6000, 6000])
-    assert what_if.changes("latency=x2,bandwidth=0.5", profile) == {"latency": 2, "bandwidth": 0.5}
+    made = what_if.changed(profile, what_if.changes("latency=+1ms,bandwidth=0.5", profile))
+    assert [path["latency"] for path in made.paths] == pytest.approx([50_000, 1_500_000])
+    assert [path["byte_gap"] for path in made.paths] == pytest.approx([1, 16])
+    made = what_if.changed(profile, what_if.changes("latency=x2", profile))
+    assert [path["latency"] for path in made.paths] == pytest.approx([50_000, 1_000_000])
 
 
 def test_the_table(tmp_path: Path, inside) -> None:

@@ -80,7 +80,7 @@ Network::Passage Network::pass(int from, int to, std::uint64_t bytes, double sta
 }
 
 void Network::use_ports(int rank, std::uint64_t bytes, double until) {
-  if (ideal()) return;
+  if (ideal() || bytes == 0) return;
   const int top = machine_->hierarchies == nullptr ? 0 : machine_->hierarchies->all.levels() - 1;
   for (Ports* const ports : {&out_, &in_}) {
     each_port(*ports, rank, top, [&](double& free, const sched::Port& port) {

@@ -22,8 +22,8 @@ class Network {
   struct Passage {
     double leaves, arrives;  // its last byte
   };
-  // A message that may depart from `start` on. Messages are passed in the order of their times. What
-  // the handshake of a long message takes is in the costs of its length.
+  // A message that may depart from `start` on. Messages are passed in the order of their times. The
+  // costs of long messages have their handshake.
   Passage pass(int from, int to, std::uint64_t bytes, double start);
   // So many bytes of other kinds have gone through all ports over a rank, both ways, until then.
   void use_ports(int rank, std::uint64_t bytes, double until);

@@ -47,11 +47,13 @@ def _network(profile: Profile) -> list[dict[str, Any]]:
     return [path for path in profile.paths if path["level"] not in INSIDE] or profile.paths
 
 
-def _latency(text: str, profile: Profile) -> float | None:
-    """How many times the network's latency, that of short messages, `20us` is. None: it is no time."""
-    match = re.fullmatch(r"([\d.]+)(ns|us|ms|s)", text)
+def _added_latency(text: str, profile: Profile) -> float | None:
+    """What `20us`, or `+5us`, is more than the network's latency, that of short messages. None: it is no time."""
+    match = re.fullmatch(r"(\+?)(\d+(?:\.\d+)?)(ns|us|ms|s)", text)
+    if not match:
+        return None
     now = min(_network(profile), key=lambda path: path.get("from_bytes", 0)).get("latency", 0)
-    return float(match[1]) * TIMES[match[2]] / now if match and now > 0 else None
+    return float(match[2]) * TIMES[match[3]] - (0 if match[1] else now)
 
 
 def _bandwidth(text: str, profile: Profile) -> float | None:
@@ -63,24 +65,28 @@ def _bandwidth(text: str, profile: Profile) -> float | None:
 
 
 def changes(text: str, profile: Profile) -> dict[str, float]:
-    """Factors, of `latency=x0.5,bandwidth=2G`."""
-    absolute = {"latency": _latency, "bandwidth": _bandwidth}
+    """Factors, of `latency=x0.5,bandwidth=2G`. `added_latency` is in nanoseconds."""
     found = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
         if name not in PARAMETERS or not value:
             fail(f"--set: '{part}': one of {', '.join(PARAMETERS)} expected, with a factor, as latency=x0.5")
-        said = absolute[name](value, profile) if name in absolute else None
-        found[name] = factor(value, f"--set {name}") if said is None else said
+        if name == "latency" and (added := _added_latency(value, profile)) is not None:
+            found["added_latency"] = added
+        elif name == "bandwidth" and (by := _bandwidth(value, profile)) is not None:
+            found[name] = by
+        else:
+            found[name] = factor(value, f"--set {name}")
     return found
 
 
 def changed(profile: Profile, by: dict[str, float]) -> Profile:
     """A machine with so many times the profile's network, and overheads."""
     made = copy.deepcopy(profile)
+    for path in _network(made):
+        path["latency"] = max(0, path.get("latency", 0) * by.get("latency", 1) + by.get("added_latency", 0))
     for piece in (*_network(made), *made.ports):
-        for key in {"latency", "byte_gap"} & piece.keys():
-            piece[key] *= by.get("latency", 1) if key == "latency" else 1 / by.get("bandwidth", 1)
+        piece["byte_gap"] = piece.get("byte_gap", 0) / by.get("bandwidth", 1)
     for piece in (*made.paths, *made.ports):
         for key in {*OVERHEAD} & piece.keys():
             piece[key] *= by.get("overhead", 1)
@@ -101,7 +107,8 @@ class Scenario:
     @property
     def changes(self) -> set[str]:
         """What is other than in the recording."""
-        return {*self.network, *(word for word in self.words if word.startswith("--"))}
+        network = (name.replace("added_", "") for name in self.network)
+        return {*network, *(word for word in self.words if word.startswith("--"))}
 
 
 def compute(text: str) -> Scenario:

@@ -23,8 +23,8 @@ Network = Annotated[
         "--set",
         "-s",
         metavar="NAME=xF,..",
-        help="Another network: [b]latency=x0.5[/] or [b]20us[/], [b]bandwidth=x2[/] or [b]2G[/] (bits per second), "
-        "[b]overhead=x0.5[/]. May be repeated.",
+        help="Another network: [b]latency=x0.5[/], [b]20us[/] or [b]+5us[/], [b]bandwidth=x2[/] or [b]2G[/] (bits per "
+        "second), [b]overhead=x0.5[/]. May be repeated.",
     ),
 ]
 Compute = Annotated[
