@@ -8,8 +8,8 @@
 //           the MPI, or does over shared memory, takes what it took.
 //
 // A schedule runs in the timer, and its ranks begin when they come. So a late rank holds up those
-// that wait for it, and no others. Where all wait for all, ranks that come as in an earlier call end
-// as they did there: within 3% of the call's time.
+// that wait for it, and no others. Where all wait for all, ranks that come as in an earlier call
+// end as they did there: within 3% of the call's time.
 //
 // All calls together have a number of steps in the timer. When it is used up, calls last as if all
 // ranks had come together. Parts have their own lengths, as long as the replay has not seen too
