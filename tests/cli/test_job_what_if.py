@@ -93,6 +93,31 @@ def test_what_stretto_takes_depends_on_nodes(tmp_path: Path) -> None:
     assert across["seconds"] * 1e6 == pytest.approx(3 * (10 + 2 * HOP + 505), rel=0.03)
 
 
+def test_two_groups_take_what_they_took(tmp_path: Path) -> None:
+    """No schedule is for an intercommunicator. Rank 0 is the root of rank 1, the other group."""
+    a, b = job(2)
+    for each, other in ((a, 1), (b, 0)):
+        each.define(3, b"".join(map(recorded.zigzag, (2, 1, 0, 1, 1, each.rank, 0, 1, other, 0, 1))))
+        each.call("MPI_Reduce", 10, 500, comm=2, sends=8, root=-3 if each is a else 0)
+    files = recorded.write(tmp_path, [a, b])
+    assert ends(files, "--collectives", "mpi", "--levels", "node:1", "--overlap") == pytest.approx([510] * 2, rel=NEAR)
+
+
+def test_replays_find_the_same_members(tmp_path: Path) -> None:
+    """With other gaps, ranks 2 and 3, of two nodes, call before ranks 0 and 1, which call often on one node."""
+    ranks = job(4)
+    for each in ranks:
+        pair = each.rank // 2
+        each.define(3, b"".join(map(recorded.zigzag, (2, 0, each.rank % 2, 2, 0, 2 * pair, 1, 2))))
+        for i in range(2 if pair else 100):
+            each.call("MPI_Allreduce", 20 if pair else 30 if i else 10, 7, comm=2, sends=8)
+    places = tmp_path / "places"
+    places.write_text("0-1: node=0\n2: node=1\n3: node=2\n")
+    words = ("--collectives", "mpi", "--place", str(places), "--resamples", "2")
+    found = answer(recorded.write(tmp_path, ranks), *words, profile=two_levels())
+    assert found["resampled"] == pytest.approx([found["seconds"]] * 2, rel=NEAR)
+
+
 def test_rules_of_a_file_come_first(tmp_path: Path) -> None:
     ranks = job(4)
     for each in ranks:

@@ -125,35 +125,38 @@ CollectiveTimes::CollectiveTimes(JobMachine now, JobMachine was, Options options
 
 CollectiveTimes::~CollectiveTimes() = default;
 
-bool CollectiveTimes::knows(std::uint32_t comm) const { return places_.count(comm) != 0; }
+std::uint32_t CollectiveTimes::place(const std::vector<int>& members) {
+  const auto [found, is_new] = numbers_.try_emplace(members, static_cast<std::uint32_t>(places_.size()));
+  if (is_new) places_.push_back(make_place(members));
+  return found->second;
+}
 
-void CollectiveTimes::add(std::uint32_t comm, const std::vector<int>& members) {
+std::unique_ptr<CollectiveTimes::Place> CollectiveTimes::make_place(const std::vector<int>& members) const {
   auto place = std::make_unique<Place>();
   const auto is_here = [&](int each) { return each >= 0 && each < now_.places.ranks; };
-  if (std::all_of(members.begin(), members.end(), is_here)) {
-    const topo::Placement places = part_of(now_.places, members);
-    place->ranks = static_cast<int>(members.size());
-    place->nodes = nodes_of(places);
-    place->machine = make_machine(now_.request, places, place->hierarchies);
-    if (!was_.request.costs.empty())
-      place->machine_then = make_machine(was_.request, part_of(was_.places, members), place->hierarchies_then);
-    const bool beyond = place->nodes > 1;
-    const select::Circumstances at{.ranks = place->ranks,
-                                   .nodes = place->nodes,
-                                   .in_memory = beyond ? 0 : kNativeCollectives,
-                                   .across_nodes = beyond};
-    if (!place->selector.start(at, options_.rules)) stop("no memory");
-    place->selector.place(place->hierarchies);
-    place->selector.connect(beyond);
-  }
-  places_[comm] = std::move(place);
+  if (members.empty() || !std::all_of(members.begin(), members.end(), is_here)) return place;
+  const topo::Placement places = part_of(now_.places, members);
+  place->ranks = static_cast<int>(members.size());
+  place->nodes = nodes_of(places);
+  place->machine = make_machine(now_.request, places, place->hierarchies);
+  if (!was_.request.costs.empty())
+    place->machine_then = make_machine(was_.request, part_of(was_.places, members), place->hierarchies_then);
+  const bool beyond = place->nodes > 1;
+  const select::Circumstances at{.ranks = place->ranks,
+                                 .nodes = place->nodes,
+                                 .in_memory = beyond ? 0 : kNativeCollectives,
+                                 .across_nodes = beyond};
+  if (!place->selector.start(at, options_.rules)) stop("no memory");
+  place->selector.place(place->hierarchies);
+  place->selector.connect(beyond);
+  return place;
 }
 
 CollectiveTimes::Plan& CollectiveTimes::plan_of(const CollectiveCall& call, const PartLengths& lengths) {
   std::unique_ptr<Plan>& plan = plans_[{call, lengths}];
   if (!plan) {
     plan = std::make_unique<Plan>();
-    plan->place = places_.at(call.comm).get();
+    plan->place = places_[call.place].get();
     if (plan->place->ranks > 0) plan->divide(lengths);
   }
   return *plan;
@@ -281,14 +284,14 @@ bool CollectiveTimes::run(const CollectiveCall& call, const PartLengths& lengths
 }
 
 std::uint64_t CollectiveTimes::bytes_between_nodes(const CollectiveCall& call) {
-  const Place& place = *places_.at(call.comm);
+  const Place& place = place_of(call);
   return place.nodes > 1 ? whole_bytes(call, place.ranks) : 0;
 }
 
 // ---- Calls that return early ----
 
 bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
-  const Place& place = *places_.at(call.comm);
+  const Place& place = place_of(call);
   const std::uint64_t all = call.bytes * static_cast<std::uint64_t>(place.ranks);
   std::uint64_t bytes = 0;  // that the member receives; of one that only sends, those
   switch (scheduled_form(call.collective)) {
@@ -307,10 +310,10 @@ bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
   return place.nodes > 1 && !is_neighborhood(call.collective) && bytes >= kTuning.overlap_bytes;
 }
 
-double CollectiveTimes::first_word(std::uint32_t comm) { return kNs * places_.at(comm)->outermost().latency; }
+double CollectiveTimes::first_word(const CollectiveCall& call) { return kNs * place_of(call).outermost().latency; }
 
 double CollectiveTimes::copy(const CollectiveCall& call, bool is_root) {
-  const Place& place = *places_.at(call.comm);
+  const Place& place = place_of(call);
   const Collective form = scheduled_form(call.collective);
   const bool all = form == Collective::alltoall || (form == Collective::scatter && is_root);
   const bool sends = is_root ? !goes_to_root(form) : form != Collective::bcast && form != Collective::scatter;

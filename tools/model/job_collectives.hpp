@@ -29,7 +29,7 @@ namespace stretto::modelling {
 
 // A collective that all members call.
 struct CollectiveCall {
-  std::uint32_t comm = 0;  // its name (job_comms.hpp): it has the same members each time
+  std::uint32_t place = 0;  // where its members are: CollectiveTimes::place
   Collective collective = Collective::count_;
   std::uint64_t bytes = 0;  // of a vector, or of one part
   int root = 0;
@@ -65,10 +65,9 @@ class CollectiveTimes {
   ~CollectiveTimes();
 
   [[nodiscard]] By by() const { return options_.by; }
-  // Where a communicator is, to be told once, before its first call. `members`: their ranks in
-  // MPI_COMM_WORLD. Empty: they are not all known, and its calls take what they took.
-  [[nodiscard]] bool knows(std::uint32_t comm) const;
-  void add(std::uint32_t comm, const std::vector<int>& members);
+  // A number for calls of these members, which are ranks in MPI_COMM_WORLD. Without members, calls
+  // take what they took.
+  std::uint32_t place(const std::vector<int>& members);
 
   // By what the recorded time is multiplied.
   double factor(const CollectiveCall& call);
@@ -88,7 +87,7 @@ class CollectiveTimes {
   bool returns_early(const CollectiveCall& call, bool is_root);
   // How long after the last of those who send to it such a call returns, and how long it copies
   // before, in seconds.
-  double first_word(std::uint32_t comm);
+  double first_word(const CollectiveCall& call);
   double copy(const CollectiveCall& call, bool is_root);
 
   [[nodiscard]] const Counts& counts() const { return counts_; }
@@ -96,6 +95,8 @@ class CollectiveTimes {
  private:
   struct Place;
   struct Plan;
+  std::unique_ptr<Place> make_place(const std::vector<int>& members) const;
+  const Place& place_of(const CollectiveCall& call) const { return *places_[call.place]; }
   void count(How how) { ++counts_[static_cast<std::size_t>(how)]; }
   Plan& plan_of(const CollectiveCall& call, const PartLengths& lengths = {});
   Plan& scheduled(const CollectiveCall& call, const PartLengths& lengths = {});
@@ -104,7 +105,8 @@ class CollectiveTimes {
 
   JobMachine now_, was_;
   Options options_;
-  std::map<std::uint32_t, std::unique_ptr<Place>> places_;
+  std::map<std::vector<int>, std::uint32_t> numbers_;
+  std::vector<std::unique_ptr<Place>> places_;
   std::map<std::pair<CollectiveCall, PartLengths>, std::unique_ptr<Plan>> plans_;
   std::uint64_t steps_ = 0;  // that the timer may still take
   Counts counts_{};

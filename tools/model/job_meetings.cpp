@@ -54,9 +54,15 @@ PartLengths Meetings::lengths_of(Collective collective, const std::vector<Member
   return lengths;
 }
 
-CollectiveCall Meetings::call_of(const Coming& coming) {
-  return {coming.comm.name, coming.action.collective, coming.action.bytes, static_cast<int>(coming.action.root),
-          coming.action.commutes};
+CollectiveCall Meetings::call_of(const Coming& coming, const record::Communicator* known) {
+  const Action& action = coming.action;
+  CollectiveCall call{0, action.collective, action.bytes, static_cast<int>(action.root), action.commutes};
+  if (times_ == nullptr) return call;
+  const auto [place, is_new] = places_.try_emplace(coming.comm.name, 0);
+  const bool has_one_group = known != nullptr && (known->flags & record::kInter) == 0;
+  if (is_new) place->second = times_->place(has_one_group ? members_of(coming.recording, *known) : std::vector<int>{});
+  call.place = place->second;
+  return call;
 }
 
 // How long a member takes that waits for nobody. Negative: it waits, or that is not known yet.
@@ -73,9 +79,7 @@ Meetings::Parts Meetings::meet(const Coming& coming) {
   const record::Communicator* const known = coming.recording.communicator(action.comm);
   const std::size_t all = known == nullptr ? 1 : static_cast<std::size_t>(known->size + known->remote_size);
   const bool inter = known != nullptr && (known->flags & record::kInter) != 0;
-  const CollectiveCall call = call_of(coming);
-  if (times_ != nullptr && !times_->knows(call.comm))
-    times_->add(call.comm, known == nullptr || inter ? std::vector<int>{} : members_of(coming.recording, *known));
+  const CollectiveCall call = call_of(coming, known);
   Member member;
   member.position = known == nullptr || inter ? 0 : static_cast<std::size_t>(known->rank);
   member.rank = coming.rank;
@@ -136,7 +140,7 @@ void Meetings::finish(const Member& member, const CollectiveCall& call, double s
   if (times_ != nullptr) network_.use_ports(member.rank, times_->bytes_between_nodes(call), end);
   if (member.parts.data == Parts::kNone) return operations_.finish(member.parts.call, end, cause);
   const double ready = member.by.time + times_->copy(call, member.is_root);
-  const double returns = sent > member.by.time || !member.only_sends ? sent + times_->first_word(call.comm) : ready;
+  const double returns = sent > member.by.time || !member.only_sends ? sent + times_->first_word(call) : ready;
   operations_.finish(member.parts.call, std::min(end, std::max(ready, returns)), cause);
   operations_.finish(member.parts.data, end, cause);
 }

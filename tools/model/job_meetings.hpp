@@ -50,7 +50,7 @@ class Meetings {
     Cause by;
   };
 
-  static CollectiveCall call_of(const Coming& coming);
+  CollectiveCall call_of(const Coming& coming, const record::Communicator* known);
   static std::uint64_t bytes_of(Collective collective, const std::vector<Member>& members);
   static PartLengths lengths_of(Collective collective, const std::vector<Member>& members);
   double alone(const CollectiveCall& call, const Member& member);
@@ -63,6 +63,7 @@ class Meetings {
   CollectiveTimes* times_;
   bool early_;
   std::unordered_map<std::uint64_t, std::vector<Member>> meetings_;
+  std::unordered_map<std::uint32_t, std::uint32_t> places_;  // of communicators by their names
 };
 
 }  // namespace stretto::modelling
