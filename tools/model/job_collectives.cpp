@@ -14,8 +14,9 @@ namespace stretto::modelling {
 namespace {
 
 constexpr double kNs = 1e-9;
-constexpr double kSteps = 32;             // into which a call's time is divided, for when ranks come
-constexpr std::size_t kMostKnown = 4096;  // orders of coming that a call remembers
+constexpr double kSteps = 32;                    // into which a call's time is divided, for when ranks come
+constexpr std::size_t kMostKnown = 4096;         // orders of coming that a call remembers
+constexpr std::uint64_t kMostSteps = 1'000'000;  // of a schedule that is compared with others
 // Calls with parts of their own lengths have few lengths, and are few.
 constexpr std::size_t kMostLengths = 128 * 128, kMostPlans = 1000;
 
@@ -53,14 +54,12 @@ std::uint64_t ruled_bytes(const CollectiveCall& call, int ranks) {
   }
 }
 
+// Of schedules that are not too long; where all are, of a message.
 double fastest(const select::Machine& machine, const select::Shape& shape) {
-  double least = 0;
-  sched::Timer timer;
-  for (const select::Candidate& each : select::candidates(machine, shape)) {
-    if (!select::time(timer, machine, shape, each)) continue;
-    if (least == 0 || timer.end() < least) least = timer.end();
-  }
-  return least;
+  const std::vector<select::Estimate> all = select::estimates(machine, shape, kMostSteps);
+  if (!all.empty()) return all.front().time;
+  const select::LogP message = select::logp_of(machine, shape);
+  return 2 * message.o + message.L;
 }
 
 }  // namespace
