@@ -54,6 +54,25 @@ std::uint64_t ruled_bytes(const CollectiveCall& call, int ranks) {
   }
 }
 
+// What serves calls that may return early (docs/overlap.md). Null: there are none of this
+// collective.
+const coll::Algorithm* find_early(Collective collective) {
+  switch (collective) {
+    case Collective::alltoall:
+    case Collective::alltoallv: return coll::find_algorithm(collective, "linear");
+    case Collective::gather:
+    case Collective::gatherv:
+    case Collective::scatter:
+    case Collective::scatterv: return coll::find_algorithm(collective, "flat");
+    case Collective::bcast:
+    case Collective::allgather:
+    case Collective::allgatherv:
+    case Collective::reduce:
+    case Collective::allreduce: return coll::find_algorithm(collective, "pipeline");
+    default: return nullptr;
+  }
+}
+
 // Of schedules that are not too long; where all are, of a message.
 double fastest(const select::Machine& machine, const select::Shape& shape) {
   const std::vector<select::Estimate> all = select::estimates(machine, shape, kMostSteps);
@@ -188,8 +207,9 @@ void CollectiveTimes::schedule(const CollectiveCall& call, Plan& plan) {
   if (!has_schedules || plan.place->ranks < 2) return;
   const Place& place = *plan.place;
   const select::Shape shape = shape_of(call, place.ranks);
-  if (options_.by == By::mpi) {
-    plan.build = [&plan, &algorithm = host_algorithm(as, shape), as, shape](sched::Builder& builder, int rank) {
+  if (call.early || options_.by == By::mpi) {
+    const coll::Algorithm& algorithm = call.early ? *find_early(as) : host_algorithm(as, shape);
+    plan.build = [&plan, &algorithm, as, shape](sched::Builder& builder, int rank) {
       return coll::build(builder, algorithm, plan.problem(as, shape, rank), {});
     };
   } else {
@@ -229,7 +249,8 @@ void CollectiveTimes::time_together(Plan& plan) {
 }
 
 bool CollectiveTimes::by_schedule(const CollectiveCall& call) {
-  if (options_.by == By::recorded || lengths_are_senders(call.collective)) return false;
+  const bool may = options_.by != By::recorded || call.early;
+  if (!may || lengths_are_senders(call.collective)) return false;
   return scheduled(call).how == How::timed;
 }
 
@@ -289,24 +310,18 @@ std::uint64_t CollectiveTimes::bytes_between_nodes(const CollectiveCall& call) {
 
 // ---- Calls that return early ----
 
-bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
+bool CollectiveTimes::is_early(const CollectiveCall& call) {
   const Place& place = place_of(call);
-  const std::uint64_t all = call.bytes * static_cast<std::uint64_t>(place.ranks);
-  std::uint64_t bytes = 0;  // that the member receives; of one that only sends, those
-  switch (scheduled_form(call.collective)) {
-    case Collective::alltoall:
-      if (call.collective == Collective::alltoallw) return false;
-      bytes = all;
-      break;
-    case Collective::allgather: bytes = all; break;
-    case Collective::gather:
-    case Collective::scatter: bytes = is_root ? all : call.bytes; break;
-    case Collective::bcast: bytes = call.bytes; break;
-    case Collective::reduce:
-    case Collective::allreduce: bytes = call.commutes ? call.bytes : 0; break;
-    default: break;
-  }
-  return place.nodes > 1 && !is_neighborhood(call.collective) && bytes >= kTuning.overlap_bytes;
+  const bool has_form = find_early(call.collective) != nullptr && (!is_reduction(call.collective) || call.commutes);
+  return place.nodes > 1 && has_form && whole_bytes(call, place.ranks) >= kTuning.overlap_bytes;
+}
+
+// By what the member receives. One that only sends counts that.
+bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
+  const Collective form = scheduled_form(call.collective);
+  const bool has_one_part = (form == Collective::gather || form == Collective::scatter) && !is_root;
+  const std::uint64_t bytes = has_one_part ? call.bytes : whole_bytes(call, place_of(call).ranks);
+  return call.early && bytes >= kTuning.overlap_bytes;
 }
 
 double CollectiveTimes::first_word(const CollectiveCall& call) { return kNs * place_of(call).outermost().latency; }

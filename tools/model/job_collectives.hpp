@@ -7,6 +7,8 @@
 // rules:    by the schedules that Stretto takes, by rules of a file first. What Stretto leaves to
 //           the MPI, or does over shared memory, takes what it took.
 //
+// Calls that may return early always go by schedule.
+//
 // A schedule runs in the timer, and its ranks begin when they come. So a late rank holds up those
 // that wait for it, and no others. Where all wait for all, ranks that come as in an earlier call
 // end as they did there: within 3% of the call's time.
@@ -34,6 +36,7 @@ struct CollectiveCall {
   std::uint64_t bytes = 0;  // of a vector, or of one part
   int root = 0;
   bool commutes = true;
+  bool early = false;  // it may return early: CollectiveTimes::is_early
   auto operator<=>(const CollectiveCall&) const = default;
 };
 
@@ -82,8 +85,10 @@ class CollectiveTimes {
   // About how many bytes go to and from each member, if they are on several nodes.
   std::uint64_t bytes_between_nodes(const CollectiveCall& call);
 
-  // Whether a member's call may return before its data are there, with STRETTO_OVERLAP=on
-  // (docs/overlap.md). `is_root`: of a call with a root.
+  // Whether a blocking call goes as with STRETTO_OVERLAP=on (docs/overlap.md): by schedules of its
+  // own, whatever serves others. Then whether a member's call returns before its data are there.
+  // `is_root`: of a call with a root.
+  bool is_early(const CollectiveCall& call);
   bool returns_early(const CollectiveCall& call, bool is_root);
   // How long after the last of those who send to it such a call returns, and how long it copies
   // before, in seconds.
