@@ -66,6 +66,14 @@ def test_a_late_rank_holds_up_all_by_their_schedule(tmp_path: Path) -> None:
     assert ends(files, "--collectives", "mpi") == pytest.approx(expected, rel=NEAR)
 
 
+def test_a_call_with_a_request_takes_more_than_its_beginning(tmp_path: Path) -> None:
+    ranks = job(4)
+    for each in ranks:
+        each.call("MPI_Iallreduce", 10, 1, comm=0, sends=8, made=0)
+        each.call("MPI_Wait", 30, 1, waited=0)
+    assert ends(recorded.write(tmp_path, ranks)) == pytest.approx([10 + 2 * HOP] * 4, rel=NEAR)
+
+
 def test_who_waits_for_nobody_leaves_by_schedule(tmp_path: Path) -> None:
     """The root of a Bcast leaves when it has sent, and a leaf of a Reduce, too; rank 3 is two hops from the root."""
     ranks = job(4)

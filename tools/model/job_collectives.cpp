@@ -207,21 +207,25 @@ void CollectiveTimes::schedule(const CollectiveCall& call, Plan& plan) {
   if (!has_schedules || plan.place->ranks < 2) return;
   const Place& place = *plan.place;
   const select::Shape shape = shape_of(call, place.ranks);
-  if (call.early || options_.by == By::mpi) {
-    const coll::Algorithm& algorithm = call.early ? *find_early(as) : host_algorithm(as, shape);
+  const auto by = [&](const coll::Algorithm& algorithm) {
     plan.build = [&plan, &algorithm, as, shape](sched::Builder& builder, int rank) {
       return coll::build(builder, algorithm, plan.problem(as, shape, rank), {});
     };
-  } else {
-    select::Choice choice = place.selector.of(call.collective, ruled_bytes(call, place.ranks), false, call.commutes);
+    time_together(plan);
+  };
+  if (call.calling == Calling::early) return by(*find_early(as));
+  if (options_.by != By::rules) return by(host_algorithm(as, shape));
+  select::Choice choice = place.selector.of(as, ruled_bytes(call, place.ranks), false, call.commutes);
+  if (choice.backend != select::Backend::schedule) {
+    if (call.calling == Calling::with_requests) return by(host_algorithm(as, shape));
     if (choice.backend == select::Backend::shared_memory) plan.how = How::in_memory;
-    if (choice.backend != select::Backend::schedule) return;
-    choice = place.selector.able(choice, plan.problem(as, shape, 0));
-    plan.build = [&plan, &place, choice, as, shape](sched::Builder& builder, int rank) {
-      return select::schedule_of(builder, *choice.selection, place.hierarchies, place.selector.traits(), choice.bytes,
-                                 plan.problem(as, shape, rank));
-    };
+    return;
   }
+  choice = place.selector.able(choice, plan.problem(as, shape, 0));
+  plan.build = [&plan, &place, choice, as, shape](sched::Builder& builder, int rank) {
+    return select::schedule_of(builder, *choice.selection, place.hierarchies, place.selector.traits(), choice.bytes,
+                               plan.problem(as, shape, rank));
+  };
   time_together(plan);
 }
 
@@ -249,9 +253,7 @@ void CollectiveTimes::time_together(Plan& plan) {
 }
 
 bool CollectiveTimes::by_schedule(const CollectiveCall& call) {
-  const bool may = options_.by != By::recorded || call.early;
-  if (!may || lengths_are_senders(call.collective)) return false;
-  return scheduled(call).how == How::timed;
+  return may_run(call) && !lengths_are_senders(call.collective) && scheduled(call).how == How::timed;
 }
 
 double CollectiveTimes::alone(const CollectiveCall& call, std::size_t member) {
@@ -321,7 +323,7 @@ bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
   const Collective form = scheduled_form(call.collective);
   const bool has_one_part = (form == Collective::gather || form == Collective::scatter) && !is_root;
   const std::uint64_t bytes = has_one_part ? call.bytes : whole_bytes(call, place_of(call).ranks);
-  return call.early && bytes >= kTuning.overlap_bytes;
+  return call.calling == Calling::early && bytes >= kTuning.overlap_bytes;
 }
 
 double CollectiveTimes::first_word(const CollectiveCall& call) { return kNs * place_of(call).outermost().latency; }

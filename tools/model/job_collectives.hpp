@@ -7,7 +7,8 @@
 // rules:    by the schedules that Stretto takes, by rules of a file first. What Stretto leaves to
 //           the MPI, or does over shared memory, takes what it took.
 //
-// Calls that may return early always go by schedule.
+// Calls that may return early always go by schedules of their own. Calls with requests go by those
+// of an MPI where others take what they took: the recording has only what it took to begin.
 //
 // A schedule runs in the timer, and its ranks begin when they come. So a late rank holds up those
 // that wait for it, and no others. Where all wait for all, ranks that come as in an earlier call
@@ -29,6 +30,9 @@
 
 namespace stretto::modelling {
 
+// How a collective is called. `early`: blocking, but it may return early.
+enum class Calling : std::uint8_t { blocking, early, with_requests };
+
 // A collective that all members call.
 struct CollectiveCall {
   std::uint32_t place = 0;  // where its members are: CollectiveTimes::place
@@ -36,7 +40,7 @@ struct CollectiveCall {
   std::uint64_t bytes = 0;  // of a vector, or of one part
   int root = 0;
   bool commutes = true;
-  bool early = false;  // it may return early: CollectiveTimes::is_early
+  Calling calling = Calling::blocking;
   auto operator<=>(const CollectiveCall&) const = default;
 };
 
@@ -67,7 +71,10 @@ class CollectiveTimes {
   CollectiveTimes(JobMachine now, JobMachine was, Options options);
   ~CollectiveTimes();
 
-  [[nodiscard]] By by() const { return options_.by; }
+  // Whether a call may go by schedule.
+  [[nodiscard]] bool may_run(const CollectiveCall& call) const {
+    return options_.by != By::recorded || call.calling != Calling::blocking;
+  }
   // A number for calls of these members, which are ranks in MPI_COMM_WORLD. Without members, calls
   // take what they took.
   std::uint32_t place(const std::vector<int>& members);

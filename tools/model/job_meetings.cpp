@@ -56,13 +56,16 @@ PartLengths Meetings::lengths_of(Collective collective, const std::vector<Member
 
 CollectiveCall Meetings::call_of(const Coming& coming, const record::Communicator* known) {
   const Action& action = coming.action;
-  CollectiveCall call{0, action.collective, action.bytes, static_cast<int>(action.root), action.commutes, false};
+  CollectiveCall call{0, action.collective, action.bytes, static_cast<int>(action.root), action.commutes};
   if (times_ == nullptr) return call;
   const auto [place, is_new] = places_.try_emplace(coming.comm.name, 0);
   const bool has_one_group = known != nullptr && (known->flags & record::kInter) == 0;
   if (is_new) place->second = times_->place(has_one_group ? members_of(coming.recording, *known) : std::vector<int>{});
   call.place = place->second;
-  call.early = early_ && coming.blocking && times_->is_early(call);
+  if (!coming.blocking)
+    call.calling = Calling::with_requests;
+  else if (early_ && times_->is_early(call))
+    call.calling = Calling::early;
   return call;
 }
 
@@ -71,7 +74,7 @@ double Meetings::alone(const CollectiveCall& call, const Member& member) {
   if (!is_rooted(call.collective)) return -1;
   if (times_ == nullptr) return member.only_sends ? 0 : -1;
   if (times_->by_schedule(call)) return times_->alone(call, member.position);
-  const bool is_open = lengths_are_senders(call.collective) && times_->by() != CollectiveTimes::By::recorded;
+  const bool is_open = lengths_are_senders(call.collective) && times_->may_run(call);
   return member.only_sends && !is_open ? member.took * times_->factor(call) : -1;
 }
 
@@ -93,7 +96,7 @@ Meetings::Parts Meetings::meet(const Coming& coming) {
   member.only_sends = is_rooted(action.collective) && member.is_root != goes_to_root(action.collective);
   member.alone = alone(call, member);
   member.parts.call = operations_.make();
-  if (call.early && times_->returns_early(call, member.is_root)) member.parts.data = operations_.make();
+  if (times_ != nullptr && times_->returns_early(call, member.is_root)) member.parts.data = operations_.make();
   if (member.alone >= 0) finish(member, call, coming.by.time, coming.by.time + member.alone, {});
   const std::uint64_t name = std::uint64_t{coming.comm.name} << 32 | coming.comm.meetings++;
   std::vector<Member>& members = meetings_[name];
@@ -122,7 +125,7 @@ void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
     starts[each.position] = each.by.time;
   }
   call.bytes = bytes_of(call.collective, members);
-  const bool runs = times_ != nullptr && (call.early || times_->by() != CollectiveTimes::By::recorded);
+  const bool runs = times_ != nullptr && times_->may_run(call);
   const bool timed = runs && times_->run(call, lengths_of(call.collective, members), starts, &ends);
   const double factor = times_ == nullptr ? 0 : timed ? 1 : times_->factor(call);
   const bool from_root = root != nullptr && is_rooted(call.collective) && !goes_to_root(call.collective);
