@@ -217,7 +217,7 @@ def test_hosts_have_clocks_of_their_own(tmp_path: Path) -> None:
 def test_noise_comes_from_a_seed(tmp_path: Path) -> None:
     (only,) = job(1)
     for i in range(400):
-        only.call("MPI_Barrier", 10 if i % 2 else 30, 1, comm=0)
+        only.call("MPI_Barrier", 10 if i % 4 < 2 else 30, 1, comm=0)
     files = recorded.write(tmp_path, [only])
     quiet, noisy = ends(files)[0], ends(files, "--noise", "0.5")[0]
     assert noisy == ends(files, "--noise", "0.5")[0] != ends(files, "--noise", "0.5", "--seed", "7")[0]
@@ -226,6 +226,18 @@ def test_noise_comes_from_a_seed(tmp_path: Path) -> None:
     assert drawn != quiet and drawn == pytest.approx(quiet, rel=0.1)
     spread = answer(files, "--resamples", "3")
     assert spread["seconds"] * 1e6 == quiet and len(set(spread["resampled"])) == 3
+
+
+def test_noise_is_of_the_same_place(tmp_path: Path) -> None:
+    """Both ranks compute 1 ms before the first of three Allreduces: other times of theirs are no others."""
+    ranks = job(2)
+    for each in ranks:
+        for _ in range(30):
+            each.call("MPI_Barrier", 5, 1, comm=0)
+            for i in range(3):
+                each.call("MPI_Allreduce", 5 if i else 1000, 1, comm=0, sends=8)
+    found = answer(recorded.write(tmp_path, ranks), "--resamples", "2")
+    assert max(found["resampled"]) < 1.1 * found["seconds"]
 
 
 def test_networks_by_factors_and_by_what_they_are() -> None:

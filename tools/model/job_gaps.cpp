@@ -7,7 +7,7 @@
 namespace stretto::modelling {
 namespace {
 
-constexpr std::size_t kMost = 256;  // times of a place
+constexpr std::size_t kMost = 256;  // times between the same calls
 
 // SplitMix64 (Steele, Lea, Flood 2014).
 std::uint64_t mixed(std::uint64_t value) {
@@ -23,19 +23,20 @@ double gap_of(const record::Calls::Call& call, bool by_processor) {
 
 }  // namespace
 
-// Each time is kept with the same chance (Vitter 1985, algorithm R). Then all of a place are scaled
-// so that their mean is that of all its times.
-GapSample::GapSample(const record::Recording& recording, bool by_processor) : by_term_(recording.terms()) {
+// Each time is kept with the same chance (Vitter 1985, algorithm R). Then all of a kind are scaled
+// so that their mean is that of all times, kept or not.
+GapSample::GapSample(const record::Recording& recording, bool by_processor) {
   struct Sum {
     std::uint64_t count = 0;
     double seconds = 0;
   };
-  std::vector<Sum> sums(recording.terms());
+  std::unordered_map<std::uint64_t, Sum> sums;
   record::Calls calls(recording);
-  for (record::Calls::Call call; calls.next(&call);) {
-    std::vector<float>& kept = by_term_[call.term];
-    Sum& sum = sums[call.term];
+  std::uint32_t before = kBegin;
+  for (record::Calls::Call call; calls.next(&call); before = call.term) {
     const double gap = gap_of(call, by_processor);
+    std::vector<float>& kept = times_[key(before, call.term)];
+    Sum& sum = sums[key(before, call.term)];
     sum.seconds += gap;
     ++sum.count;
     const std::uint64_t place = mixed(sum.count * kStep) % sum.count;
@@ -44,13 +45,13 @@ GapSample::GapSample(const record::Recording& recording, bool by_processor) : by
     else if (place < kMost)
       kept[place] = static_cast<float>(gap);
   }
-  for (std::size_t term = 0; term < sums.size(); ++term) {
-    double kept = 0;
-    for (const float each : by_term_[term]) kept += static_cast<double>(each);
-    if (kept <= 0) continue;
-    const double mean = sums[term].seconds / static_cast<double>(sums[term].count);
-    for (float& each : by_term_[term])
-      each = static_cast<float>(each * mean * static_cast<double>(by_term_[term].size()) / kept);
+  for (auto& [kind, kept] : times_) {
+    double seconds = 0;
+    for (const float each : kept) seconds += static_cast<double>(each);
+    const Sum& sum = sums[kind];
+    const double by =
+        seconds > 0 ? sum.seconds / static_cast<double>(sum.count) * static_cast<double>(kept.size()) / seconds : 0;
+    for (float& each : kept) each = static_cast<float>(each * by);
   }
 }
 
@@ -64,7 +65,8 @@ Gaps::Gaps(const GapOptions& options, const record::Recording& recording, double
 std::uint64_t Gaps::chance() { return mixed(state_ += kStep); }
 
 double Gaps::next(const record::Calls::Call& call) {
-  double gap = sample_ != nullptr ? sample_->of(call.term, chance()) : gap_of(call, options_.by_processor);
+  double gap = sample_ != nullptr ? sample_->of(before_, call.term, chance()) : gap_of(call, options_.by_processor);
+  before_ = call.term;
   if (options_.noise > 0) {
     const double uniform = static_cast<double>((chance() >> 11) + 1) * 0x1p-53;  // above 0, at most 1
     gap *= 1 - options_.noise * std::log(uniform);

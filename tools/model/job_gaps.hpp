@@ -3,24 +3,28 @@
 // numbers follow from the seed, the rank, and the number of the call.
 #pragma once
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "job_file.hpp"
 
 namespace stretto::modelling {
 
-// What a rank has computed before the calls of each place, as some times by chance.
+// What a rank has computed between the same two calls, as some times by chance.
 class GapSample {
  public:
-  explicit GapSample(const record::Recording& recording, bool by_processor);
-  // One of a term's, in seconds.
-  [[nodiscard]] double of(std::uint32_t term, std::uint64_t chance) const {
-    const std::vector<float>& all = by_term_[term];
+  static constexpr std::uint32_t kBegin = ~std::uint32_t{0};  // in place of the term before the first one
+  GapSample(const record::Recording& recording, bool by_processor);
+  // A time between calls of these terms, in seconds.
+  [[nodiscard]] double of(std::uint32_t before, std::uint32_t term, std::uint64_t chance) const {
+    const std::vector<float>& all = times_.at(key(before, term));
     return all[chance % all.size()];
   }
 
  private:
-  std::vector<std::vector<float>> by_term_;
+  static std::uint64_t key(std::uint32_t before, std::uint32_t term) { return std::uint64_t{before} << 32 | term; }
+
+  std::unordered_map<std::uint64_t, std::vector<float>> times_;
 };
 
 struct GapOptions {
@@ -28,7 +32,7 @@ struct GapOptions {
   bool by_processor = false;  // without the time without a processor
   double noise = 0;           // computation takes longer by this part of it in the mean, exponentially
   std::uint64_t seed = 0;
-  // By rank. Each gap is one of its place's own. Null: as recorded.
+  // By rank. Each gap is another one between the same calls. Null: as recorded.
   const std::vector<GapSample>* samples = nullptr;
 };
 
@@ -46,6 +50,7 @@ class Gaps {
   const GapSample* sample_;
   double factor_;
   std::uint64_t state_;
+  std::uint32_t before_ = GapSample::kBegin;
 };
 
 }  // namespace stretto::modelling

@@ -12,7 +12,7 @@
 //   --eager BYTES     messages above wait for their receive
 //   --compute FACTOR --balance --by-processor
 //   --noise FACTOR|recorded --seed N   computation takes longer by so much in the mean; or each gap
-//                     is one of its place's own
+//                     is another one between the same calls
 //   --resamples N     says how long N more replays take, in which gaps are as with --noise recorded
 //   --critical        what is on the critical path
 #include <algorithm>

@@ -54,7 +54,7 @@ Noise = Annotated[
         "--noise",
         metavar="PERCENT|recorded",
         help="Computation that takes longer by chance, by so much in the mean; [b]recorded[/]: each time is another "
-        "one of the same call's. May be repeated.",
+        "one between the same calls. May be repeated.",
     ),
 ]
 
