@@ -72,7 +72,16 @@ int Writer::open(const char* path, const About& about) {
   return 0;
 }
 
+void Writer::set_clock(std::uint64_t first_ns, std::uint64_t last_ns) {
+  has_other_clock_ = true;
+  header_->first_ns = first_ns;
+  header_->last_ns = last_ns;
+  header_->first_counter = 0;
+  header_->last_counter = last_ns - first_ns;
+}
+
 void Writer::mark_time() {
+  if (has_other_clock_) return;
   header_->last_counter = sys::counter();
   header_->last_ns = sys::real_ns();
 }

@@ -27,6 +27,8 @@ class Writer {
  public:
   // Returns 0 or errno, as all functions that return int.
   int open(const char* path, const About& about);
+  // The times are of another clock: a tick is a nanosecond, and these are the first and the last.
+  void set_clock(std::uint64_t first_ns, std::uint64_t last_ns);
   // The file is complete. No more calls.
   void finish();
   // What has gone wrong with the file; 0: nothing. Nothing is written any more then.
@@ -81,6 +83,7 @@ class Writer {
 
   int file_ = -1;
   int failure_ = 0;
+  bool has_other_clock_ = false;
   Header* header_ = nullptr;
   std::uint64_t file_bytes_ = 0;
   std::uint8_t* free_ = nullptr;  // chunks that are mapped and have no stream

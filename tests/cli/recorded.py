@@ -91,3 +91,17 @@ class Rank:
 def write(folder: Path, ranks: Sequence[Rank], finished: bool = True) -> list[Path]:
     """The files of a job."""
     return [each.write(folder / f"job.{each.rank}", finished) for each in ranks]
+
+
+def small_job(folder: Path) -> list[Path]:
+    """Messages, a persistent request, a receive from anybody, collectives; each of 3 ranks takes 1 ms."""
+    ranks = [Rank(rank, 3) for rank in range(3)]
+    for each in ranks:
+        left, right = (each.rank + 2) % 3 - each.rank, (each.rank + 1) % 3 - each.rank
+        each.call("MPI_Irecv", 100, comm=0, source=ANY, receive_tag=5, receives=800, made=0)
+        each.call("MPI_Send_init", 100, comm=0, destination=peer(right), send_tag=5, sends=800, made=1)
+        each.call("MPI_Start", 100, started=1)
+        each.call("MPI_Waitall", 200, waited=[0, 1], got=[0, peer(left), 5])
+        each.call("MPI_Scan", 300, comm=0, sends=64)
+        each.call("MPI_Allreduce", 200, comm=0, sends=8)
+    return write(folder, ranks)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import recorded
-from recorded import Rank, peer
+from recorded import Rank, peer, small_job
 from stretto.job import analysis, efficiencies, recordings, what_if
 from stretto.model.profile import logp
 from stretto.mpi import find_all
@@ -147,20 +147,6 @@ def test_files(tmp_path: Path, inside) -> None:
     assert "a factor above 0" in inside("model", "job", tmp_path / "job", "--compute", "-1").stderr
 
 
-def small_job(tmp_path: Path) -> list[Path]:
-    """Messages, a persistent request, a receive from anybody, a collective; each rank takes 1 ms."""
-    ranks = job(tmp_path, 3)
-    for each in ranks:
-        left, right = (each.rank + 2) % 3 - each.rank, (each.rank + 1) % 3 - each.rank
-        each.call("MPI_Irecv", 100, comm=0, source=recorded.ANY, receive_tag=5, receives=800, made=0)
-        each.call("MPI_Send_init", 100, comm=0, destination=peer(right), send_tag=5, sends=800, made=1)
-        each.call("MPI_Start", 100, started=1)
-        each.call("MPI_Waitall", 200, waited=[0, 1], got=[0, peer(left), 5])
-        each.call("MPI_Scan", 300, comm=0, sends=64)
-        each.call("MPI_Allreduce", 200, comm=0, sends=8)
-    return recorded.write(tmp_path, ranks)
-
-
 def test_goal_is_whole(tmp_path: Path, inside) -> None:
     """Every line is one of the format's, every send has its receive, and no label is missing."""
     small_job(tmp_path)
@@ -207,7 +193,7 @@ def test_otf2_is_read_by_its_own_tool(tmp_path: Path, inside) -> None:
     line = ["otf2-print", tmp_path / "archive/traces.otf2"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
-    for event, count in (("ENTER", 18), ("LEAVE", 18), ("MPI_ISEND", 3), ("MPI_IRECV", 3), ("MPI_COLLECTIVE_END", 6)):
+    for event, count in (("ENTER", 21), ("LEAVE", 21), ("MPI_ISEND", 3), ("MPI_IRECV", 3), ("MPI_COLLECTIVE_END", 6)):
         assert len(re.findall(rf"^{event} ", done.stdout, re.MULTILINE)) == count, event
     assert "Operation: ALLREDUCE" in done.stdout and 'Sender: 2 ("rank 2" <2>)' in done.stdout
     assert "it is a directory" in inside("report", tmp_path / "job", "--export", f"otf2={tmp_path / 'archive'}").stderr

@@ -4,9 +4,11 @@
 //   job pack FILE RECORDING...        writes one file; says its bytes
 //   job calls RANK RECORDING...       each call of a rank, a JSON object a line
 //   job summary RECORDING...          what each rank and each place in the program took
-//   job timeline MOST RECORDING...    when each rank was in which call, at most so many spans in
-//                                     all: of more, neighbours become one
+//   job timeline SPANS MESSAGES RECORDING...   when each rank was in which call, at most so many
+//                                     spans and messages (job_timeline.hpp)
 //   job export FORMAT FILE RECORDING...   chrome, goal, ti or otf2 (job_export.hpp)
+//   job import ANCHOR FILE            an OTF2 archive as a packed recording (job_import.hpp)
+//   job scale RANKS FILE (-- RECORDING...)...   the same program on so many ranks (job_scale.hpp)
 //   job replay [OPTION]... -- RECORDING...   in virtual time (job_what_if.cpp has the options)
 #include <algorithm>
 #include <cmath>
@@ -16,6 +18,9 @@
 #include "job_actions.hpp"
 #include "job_clocks.hpp"
 #include "job_export.hpp"
+#include "job_import.hpp"
+#include "job_scale.hpp"
+#include "job_timeline.hpp"
 #include "job_words.hpp"
 #include "report.hpp"
 
@@ -127,83 +132,6 @@ void write_summary(const JobFile& job) {
   json.end();
 }
 
-struct TimeSpan {
-  double begin, end;
-  int function;
-};
-
-// Makes the spans of a rank fewer: those behind gaps below a length become one, which has the name
-// of its longest part.
-std::vector<TimeSpan> merged(const std::vector<TimeSpan>& spans, double gap) {
-  std::vector<TimeSpan> few;
-  double longest = 0;
-  for (const TimeSpan& span : spans) {
-    if (few.empty() || span.begin - few.back().end >= gap) {
-      few.push_back(span);
-      longest = span.end - span.begin;
-      continue;
-    }
-    if (span.end - span.begin > longest) {
-      longest = span.end - span.begin;
-      few.back().function = span.function;
-    }
-    few.back().end = span.end;
-  }
-  return few;
-}
-
-void write_timeline(const JobFile& job, std::size_t most) {
-  std::map<std::string, int> functions;
-  std::vector<std::vector<TimeSpan>> ranks(static_cast<std::size_t>(job.ranks()));
-  const std::vector<double> begin = starts_of(job);
-  double end = 0;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const record::Recording& recording = job.of(static_cast<int>(r));
-    std::vector<int> numbers;  // by term
-    for (std::uint32_t term = 0; term < recording.terms(); ++term) {
-      const std::string name = text_of(recording.function(term));
-      numbers.push_back(functions.try_emplace(name, static_cast<int>(functions.size())).first->second);
-    }
-    record::Calls calls(recording);
-    double now = begin[r];
-    for (record::Calls::Call call; calls.next(&call); now += call.duration) {
-      now += call.gap;
-      ranks[r].push_back({now, now + call.duration, numbers[call.term]});
-    }
-    end = std::max(end, now);
-  }
-  std::size_t all = 0;
-  for (const auto& each : ranks) all += each.size();
-  for (double gap = end / 1e6; all > most && gap < end; gap *= 2) {
-    all = 0;
-    for (auto& each : ranks) {
-      each = merged(each, gap);
-      all += each.size();
-    }
-  }
-  std::vector<std::string> names(functions.size());
-  for (const auto& [name, number] : functions) names[static_cast<std::size_t>(number)] = name;
-  Json json;
-  json.open('{');
-  json.key("seconds").number(end);
-  json.key("functions").open('[');
-  for (const std::string& name : names) json.text(name);
-  json.close(']');
-  json.key("ranks").open('[');
-  for (const auto& each : ranks) {
-    json.open('[');
-    for (const TimeSpan& span : each) {  // in nanoseconds
-      json.integer(std::llround(span.begin * 1e9));
-      json.integer(std::llround((span.end - span.begin) * 1e9));
-      json.integer(span.function);
-    }
-    json.close(']');
-  }
-  json.close(']');
-  json.close('}');
-  json.end();
-}
-
 void say_unknown(std::uint64_t calls) {
   Json json;
   json.open('{');
@@ -249,13 +177,21 @@ void job(int argc, char** argv) {
   } else if (command == "summary") {
     write_summary(JobFile(behind(0)));
   } else if (command == "timeline") {
-    write_timeline(JobFile(behind(1)), static_cast<std::size_t>(number_of("MOST", words[0])));
+    const std::vector<std::string> files = behind(2);
+    write_timeline(JobFile(files), static_cast<std::size_t>(number_of("SPANS", words[0])),
+                   static_cast<std::size_t>(number_of("MESSAGES", words[1])));
   } else if (command == "export") {
     export_job(words, behind(2));
+  } else if (command == "import") {
+    (void)behind(1);
+    import_job(words);
+  } else if (command == "scale") {
+    (void)behind(2);
+    scale_job(words);
   } else if (command == "replay") {
     replay_job(words);
   } else {
-    stop("usage: stretto-model job pack|calls|summary|timeline|export|replay ...");
+    stop("usage: stretto-model job pack|calls|summary|timeline|export|import|scale|replay ...");
   }
 }
 

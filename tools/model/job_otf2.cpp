@@ -6,11 +6,14 @@
 #if STRETTO_OTF2
 #include <otf2/otf2.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "job_replay.hpp"
 #include "job_walk.hpp"
+#include "otf2_collectives.hpp"
+#include "otf2_job.hpp"
 #endif
 
 namespace stretto::modelling {
@@ -26,6 +29,7 @@ std::uint64_t export_otf2(const JobFile& /*job*/, const std::string& name) {
 namespace {
 
 constexpr std::uint64_t kTicks = 1'000'000'000;  // a second
+constexpr const char* kProgram = "program";  // the region around all calls
 constexpr std::uint64_t kMemory = 1 << 20, kDefinitionMemory = 4 << 20;
 
 std::uint64_t ticks(double seconds) { return static_cast<std::uint64_t>(std::llround(seconds * 1e9)); }
@@ -35,29 +39,6 @@ OTF2_FlushType flush(void* /*data*/, OTF2_FileType /*type*/, OTF2_LocationRef /*
   return OTF2_FLUSH;
 }
 constexpr OTF2_FlushCallbacks kFlush = {flush, nullptr};
-
-OTF2_CollectiveOp operation_of(Collective collective) {
-  switch (collective) {
-    case Collective::barrier: return OTF2_COLLECTIVE_OP_BARRIER;
-    case Collective::bcast: return OTF2_COLLECTIVE_OP_BCAST;
-    case Collective::gather: return OTF2_COLLECTIVE_OP_GATHER;
-    case Collective::gatherv: return OTF2_COLLECTIVE_OP_GATHERV;
-    case Collective::scatter: return OTF2_COLLECTIVE_OP_SCATTER;
-    case Collective::scatterv: return OTF2_COLLECTIVE_OP_SCATTERV;
-    case Collective::allgather: return OTF2_COLLECTIVE_OP_ALLGATHER;
-    case Collective::allgatherv: return OTF2_COLLECTIVE_OP_ALLGATHERV;
-    case Collective::alltoall: return OTF2_COLLECTIVE_OP_ALLTOALL;
-    case Collective::alltoallv: return OTF2_COLLECTIVE_OP_ALLTOALLV;
-    case Collective::alltoallw: return OTF2_COLLECTIVE_OP_ALLTOALLW;
-    case Collective::reduce: return OTF2_COLLECTIVE_OP_REDUCE;
-    case Collective::allreduce: return OTF2_COLLECTIVE_OP_ALLREDUCE;
-    case Collective::reduce_scatter: return OTF2_COLLECTIVE_OP_REDUCE_SCATTER;
-    case Collective::reduce_scatter_block: return OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK;
-    case Collective::scan: return OTF2_COLLECTIVE_OP_SCAN;
-    case Collective::exscan: return OTF2_COLLECTIVE_OP_EXSCAN;
-    default: return OTF2_COLLECTIVE_OP_CREATE_HANDLE;
-  }
-}
 
 // What events refer to, of all ranks.
 struct Names {
@@ -87,6 +68,7 @@ class Events : public Visitor {
   }
   void leaves(double /*time*/) override { OTF2_EvtWriter_Leave(writer_, nullptr, end_, region_); }
   void computes(double /*seconds*/) override {}
+  [[nodiscard]] std::uint64_t end() const { return end_; }  // of the last call
   void sends(const WalkedMessage& message) override {
     OTF2_EvtWriter_MpiIsend(writer_, nullptr, begin_, static_cast<std::uint32_t>(message.peer), 0, tag_of(message),
                             message.bytes, message.number);
@@ -107,13 +89,15 @@ class Events : public Visitor {
                               message.bytes, number);
     under_way_.erase(found);
   }
-  void meets(const Action& action, const std::vector<int>& members, int /*me*/) override {
+  void meets(const Action& action, const std::vector<int>& members, int me) override {
     if (is_neighborhood(action.collective)) return;
     const bool rooted = is_rooted(action.collective) && action.root >= 0;
+    const Otf2Lengths lengths = otf2_lengths(action.collective, action.bytes, members.size(),
+                                             static_cast<std::uint64_t>(me), rooted && action.root == me);
     OTF2_EvtWriter_MpiCollectiveBegin(writer_, nullptr, begin_);
     OTF2_EvtWriter_MpiCollectiveEnd(writer_, nullptr, end_, operation_of(action.collective), names_.comm(members),
                                     rooted ? static_cast<std::uint32_t>(action.root) : OTF2_UNDEFINED_UINT32,
-                                    action.bytes, action.bytes);
+                                    lengths.sent, lengths.received);
   }
 
  private:
@@ -149,7 +133,8 @@ class Definitions {
     OTF2_RegionRef number = 0;
     for (const std::string& name : by_number(names.regions)) {
       OTF2_GlobalDefWriter_WriteRegion(writer_, number++, text(name), text(name), text(""), OTF2_REGION_ROLE_FUNCTION,
-                                       OTF2_PARADIGM_MPI, OTF2_REGION_FLAG_NONE, text("MPI"), 0, 0);
+                                       name == kProgram ? OTF2_PARADIGM_USER : OTF2_PARADIGM_MPI, OTF2_REGION_FLAG_NONE,
+                                       text(name == kProgram ? "" : "MPI"), 0, 0);
     }
   }
   void ranks(const JobFile& job, const std::vector<std::uint64_t>& events) {
@@ -195,6 +180,7 @@ std::uint64_t export_otf2(const JobFile& job, const std::string& name) {
   OTF2_Archive* const archive = OTF2_Archive_Open(name.c_str(), "traces", OTF2_FILEMODE_WRITE, kMemory,
                                                   kDefinitionMemory, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
   if (archive == nullptr) stop(name + " cannot be written: a new folder is made for an archive");
+  OTF2_Archive_SetCreator(archive, kOtf2Creator);
   OTF2_Archive_SetFlushCallbacks(archive, &kFlush, nullptr);
   OTF2_Archive_SetSerialCollectiveCallbacks(archive);
   Names names;
@@ -208,7 +194,10 @@ std::uint64_t export_otf2(const JobFile& job, const std::string& name) {
   for (const int r : world) {
     OTF2_EvtWriter* const writer = OTF2_Archive_GetEvtWriter(archive, static_cast<OTF2_LocationRef>(r));
     Events visitor(writer, names);
+    const std::uint64_t first = ticks(begin[static_cast<std::size_t>(r)]);
+    OTF2_EvtWriter_Enter(writer, nullptr, first, names.region(kProgram));
     unknown += walk(job, r, visitor, begin[static_cast<std::size_t>(r)]);
+    OTF2_EvtWriter_Leave(writer, nullptr, std::max(first, visitor.end()), names.region(kProgram));
     OTF2_EvtWriter_GetNumberOfEvents(writer, &events[static_cast<std::size_t>(r)]);
     OTF2_Archive_CloseEvtWriter(archive, writer);
   }

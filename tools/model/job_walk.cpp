@@ -85,7 +85,7 @@ class Walk {
     if (to < 0) return;
     tell_computation();
     messages.push_back(++count_);
-    visitor_.sends({to, action.send.tag, action.send.bytes, count_});
+    visitor_.sends({to, action.comm, action.send.tag, action.send.bytes, count_});
   }
 
   void receive(const Action& action, const Half& half, std::vector<std::size_t>& messages) {
@@ -93,7 +93,7 @@ class Walk {
     if (from < 0) return;
     tell_computation();
     messages.push_back(++count_);
-    visitor_.receives({from, half.tag, half.bytes, count_});
+    visitor_.receives({from, action.comm, half.tag, half.bytes, count_});
   }
 
   void post(const Action& action, WalkedSlot& slot) {

@@ -12,6 +12,7 @@ namespace stretto::modelling {
 
 struct WalkedMessage {
   int peer = 0;  // in MPI_COMM_WORLD
+  std::int64_t comm = 0;
   std::int64_t tag = 0;
   std::uint64_t bytes = 0;
   std::size_t number = 0;  // of the rank's messages

@@ -49,6 +49,7 @@ class Analysis:
         return sorted(found.values(), key=lambda line: line["compute"] + line["in_call"], reverse=True)
 
     def line(self, place: str) -> str:
+        """A place in the program as a line of source, where its program is at hand."""
         return self.resolver.text(place) if source_lines.tool() else place
 
     def places(self) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from stretto.report.drawings import format_seconds
 TEMPLATE = Path(__file__).with_name("page.html")
 MOST_PLACES = 20
 MOST_SPANS = 1_000_000
+MOST_MESSAGES = 300_000
 NAMES = {
     "load_balance": ("load balance", "ranks wait because others have more to compute"),
     "serialisation": ("serialisation", "ranks wait for each other in turn, although all compute for as long"),
@@ -47,9 +48,16 @@ def remarks(found: Analysis) -> list[str]:
     return said
 
 
+def timeline(files: Sequence[Path], found: Analysis) -> str:
+    """What the page draws (tools/model/job_timeline.hpp), as JSON for a script; places are lines of source."""
+    words = [str(MOST_SPANS), str(MOST_MESSAGES), *files]
+    drawn = json.loads(recordings.ask("timeline", words, "drawing the timeline"))
+    drawn["places"] = [found.line(place) for place in drawn["places"]]
+    return json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c")
+
+
 def write(path: Path, files: Sequence[Path], found: Analysis) -> None:
     """`files`: those of the job."""
-    timeline = recordings.ask("timeline", [str(MOST_SPANS), *files], "drawing the timeline")
     values = found.efficiencies.json()
     text = html_pages.render(
         TEMPLATE,
@@ -61,7 +69,7 @@ def write(path: Path, files: Sequence[Path], found: Analysis) -> None:
         rows=[(*NAMES[name], values[name], cost) for name, cost in found.efficiencies.costs().items()],
         places=found.places()[:MOST_PLACES],
         critical=found.critical()[:MOST_PLACES],
-        timeline=json.dumps(json.loads(timeline), separators=(",", ":")).replace("<", "\\u003c"),
+        timeline=timeline(files, found),
         version=__version__,
     )
     html_pages.write(path, text)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of recorded jobs: those of the ranks (STRETTO_RECORD), and the one into which `stretto run` packs them."""
+"""Files of recorded jobs: those of the ranks (STRETTO_RECORD), and the one into which `stretto run` packs them.
+
+An archive of OTF2 (`traces.otf2`), of Score-P or another tool, is converted into a recording first.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +23,23 @@ from stretto.model.profile import Profile
 PACKED, RANK = b"STRETJOB", b"STRETREC"
 
 
+_folder = cache(lambda: tempfile.TemporaryDirectory(prefix="stretto-"))
+
+
+def temporary() -> Path:
+    """Where a recording may be made that is gone when this command ends."""
+    folder = Path(_folder().name)
+    return folder / f"{len(list(folder.iterdir()))}.stretto"
+
+
 def _magic(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(len(PACKED))
 
 
 def is_recording(path: Path) -> bool:
-    """Whether it is a packed job, or the recording of a rank."""
-    return path.is_file() and _magic(path) in (PACKED, RANK)
+    """Whether it is a packed job, the recording of a rank, or another tool's trace."""
+    return path.is_file() and (path.suffix == ".otf2" or _magic(path) in (PACKED, RANK))
 
 
 def _of_ranks(stem: Path) -> list[Path]:
@@ -35,13 +49,33 @@ def _of_ranks(stem: Path) -> list[Path]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of a job: the packed one, or those of all ranks, of which one is named, or what they begin with."""
+    """The files of a job: the packed one, or those of all ranks, of which one is named, or what they begin with.
+
+    Of an OTF2 archive a recording is made.
+    """
+    if path.suffix == ".otf2" and path.is_file():
+        return [imported(path)]
     if path.is_file() and _magic(path) == PACKED:
         return [path]
     stem = path.with_suffix("") if re.fullmatch(r"\.\d+", path.suffix) else path
     if not (found := _of_ranks(stem)):
         fail(f"{path} is no recording, and there is no {stem}.0")
     return found
+
+
+@cache
+def imported(archive: Path) -> Path:
+    """The recording of an archive's ranks. Says what a recording has no word for."""
+    made = temporary()
+    found = json.loads(ask("import", [archive, made], "reading the trace"))
+    for count, what in (
+        (found["beside"], "threads or devices that call no MPI are left out"),
+        (found["one_sided"], "one-sided operations count as the time of their calls"),
+        (found["open"], "requests never end in the trace"),
+    ):
+        if count:
+            note(f"{archive}: {count} {what}")
+    return made
 
 
 def ask(command: str, words: Sequence[str | Path], doing: str = "reading the recording") -> str:

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from stretto.commands import model_options
 from stretto.commands.model_options import JsonFile, Levels, PerNode, ProfileFile, Topology, load
-from stretto.core.console import note, out
+from stretto.core.console import fail, note, out
 from stretto.core.reports import write_json
-from stretto.job import analysis, page, recordings, what_if
+from stretto.job import analysis, page, recordings, scaling, what_if
 from stretto.model.text import say_profile
 from stretto.report.drawings import format_seconds
 
@@ -58,9 +58,25 @@ Noise = Annotated[
     ),
 ]
 
+Jobs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="JOB...",
+        help="The file of `stretto run --record JOB`, or another tool's trace in OTF2. With [b]-n[/] several, of "
+        "the same program on different numbers of ranks.",
+        show_default=False,
+    ),
+]
+Ranks = Annotated[
+    Optional[int],
+    typer.Option("--ranks", "-n", metavar="P", min=2, help="On so many ranks, by the laws of several recordings."),
+]
+MOST_LAWS = 12
+
 
 def command(
-    job: Annotated[Path, typer.Argument(metavar="JOB", help="The file of `stretto run --record JOB`.")],
+    jobs: Jobs,
+    ranks: Ranks = None,
     network: Network = None,
     compute: Compute = None,
     collectives: Collectives = None,
@@ -83,8 +99,10 @@ def command(
     collectives as long as they took, changed as their schedules change. The first line is the recording's own machine.
 
     [dim]stretto model job app.stretto -s latency=x0.5 -s bandwidth=x2 --compute x0.8 --balance[/]
+    [dim]stretto model job on-4.stretto on-8.stretto -n 16[/]
     """
-    files = recordings.files_of(job)
+    scaled = _scaled(jobs, ranks)
+    files = scaled.files if scaled else recordings.files_of(jobs[0])
     costs = load(profile, None)
     scenarios = [what_if.Scenario(text, network=what_if.changes(text, costs)) for text in network or []]
     scenarios += map(what_if.compute, compute or [])
@@ -94,17 +112,39 @@ def command(
     scenarios += [what_if.Scenario("in balance", ["--balance"])] if balance else []
     scenarios += what_if.overlap(overlap)
     found = analysis.analyse(files)
-    report = what_if.report(found, files, scenarios, costs, model_options.place(levels, topology, per_node))
+    where = model_options.place(levels, topology, per_node)
+    if scaled:
+        found = scaling.expected(found, scaled, costs, where)
+    report = what_if.report(found, files, scenarios, costs, where)
     write_json(json_file, "model.job", {"profile": costs.origin, **report})
     if json_file and str(json_file) == "-":
         return
     say_profile(costs)
     for remark in (*page.remarks(found), *report["notes"]):
         note(remark)
+    if scaled:
+        said = " and ".join(map(str, scaling.ranks_of(scaled)))
+        note(f"nobody has measured {ranks} ranks: recordings of {said} say what they would take")
+        out.print(_laws(scaled))
     out.print(_table(report))
     for row in report["what_if"]:
         if row.get("sites"):
             out.print(_sites(row))
+
+
+def _scaled(jobs: list[Path], ranks: int | None) -> scaling.Scaled | None:
+    if ranks is None and len(jobs) > 1:
+        fail("several recordings are for another number of ranks: say which with -n")
+    return scaling.scaled(jobs, ranks) if ranks else None
+
+
+def _laws(scaled: scaling.Scaled) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("call", "where", "computation before", "bytes", "peers"):
+        table.add_column(name, overflow="fold")
+    for law in scaled.main_laws()[:MOST_LAWS]:
+        table.add_row(law["call"], law["place"] or "unknown", law["compute"], law["bytes"], law["peers"])
+    return table
 
 
 def _table(report: dict[str, Any]) -> Table:
