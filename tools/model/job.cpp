@@ -9,6 +9,7 @@
 //   job export FORMAT FILE RECORDING...   chrome, goal, ti or otf2 (job_export.hpp)
 //   job import ANCHOR FILE            an OTF2 archive as a packed recording (job_import.hpp)
 //   job scale RANKS FILE (-- RECORDING...)...   the same program on so many ranks (job_scale.hpp)
+//   job tune [OPTION]... -- RECORDING...        its collectives and their schedules (job_tune.hpp)
 //   job replay [OPTION]... -- RECORDING...   in virtual time (job_what_if.cpp has the options)
 #include <algorithm>
 #include <cmath>
@@ -21,6 +22,7 @@
 #include "job_import.hpp"
 #include "job_scale.hpp"
 #include "job_timeline.hpp"
+#include "job_tune.hpp"
 #include "job_words.hpp"
 #include "report.hpp"
 
@@ -188,10 +190,12 @@ void job(int argc, char** argv) {
   } else if (command == "scale") {
     (void)behind(2);
     scale_job(words);
+  } else if (command == "tune") {
+    tune_job(words);
   } else if (command == "replay") {
     replay_job(words);
   } else {
-    stop("usage: stretto-model job pack|calls|summary|timeline|export|import|scale|replay ...");
+    stop("usage: stretto-model job pack|calls|summary|timeline|export|import|scale|tune|replay ...");
   }
 }
 

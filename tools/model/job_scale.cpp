@@ -79,7 +79,8 @@ class ScaledWriter {
     after_ = then[place * then.size() / now.size()];
     recording_ = &plan_.reference().file->of(after_);
     const record::Header& header = recording_->header();
-    const record::About about{rank, ranks, header.bound, "scaled", header.mpi, header.program, ""};
+    const std::string host = host_of_rank(rank);
+    const record::About about{rank, ranks, header.bound, host.c_str(), header.mpi, header.program, ""};
     if (const int error = writer_.open(path.c_str(), about)) stop(path + ": " + std::strerror(error));
     for (const record::Communicator& comm : recording_->communicators()) define_comm(comm.id);
     define_texts(record::Definition::function, recording_->functions());
@@ -96,6 +97,16 @@ class ScaledWriter {
   }
 
  private:
+  // Hosts have as many ranks as in the reference, one after the other, or in turn.
+  [[nodiscard]] std::string host_of_rank(int rank) const {
+    const JobFile& file = *plan_.reference().file;
+    std::set<std::string> hosts;
+    for (int r = 0; r < file.ranks(); ++r) hosts.insert(file.of(r).header().host);
+    const int on_each = std::max(1, file.ranks() / static_cast<int>(hosts.size()));
+    const bool in_turn = std::strcmp(file.of(0).header().host, file.of(1).header().host) != 0;
+    const int count = (scaled_.ranks() + on_each - 1) / on_each;
+    return "host " + std::to_string(in_turn ? rank % count : rank / on_each);
+  }
   void define_comm(std::int64_t id) {
     const CommRule& rule = plan_.comm(id);
     const int ranks = scaled_.ranks();

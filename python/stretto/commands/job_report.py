@@ -13,6 +13,7 @@ from rich.table import Table
 from stretto.core.console import complain, fail, note, out
 from stretto.core.output_files import check_outputs
 from stretto.job import analysis, page, recordings
+from stretto.job.efficiencies import Efficiencies
 from stretto.report.drawings import format_seconds
 
 MOST_PLACES = 8
@@ -39,6 +40,31 @@ def write(path: Path, output: Path | None) -> None:
     out.print(_places(found))
     out.print(_critical(found))
     out.print(f"report: {to}", style="dim", markup=False)
+
+
+def compare(paths: list[Path]) -> None:
+    """How recordings of the same work on different numbers of ranks scale."""
+    found = [analysis.analyse(recordings.files_of(path)) for path in paths]
+    for path, each in zip(paths, found):
+        for remark in page.remarks(each):
+            complain(f"{path}: {remark}")
+    all_ = sorted((each.efficiencies for each in found), key=lambda each: each.ranks)
+    out.print(_scaling(all_))
+    note(f"the same work is expected in all; {all_[0].ranks} ranks are the reference")
+
+
+def _scaling(found: list[Efficiencies]) -> Table:
+    reference = found[0]
+
+    def row(each: Efficiencies) -> tuple[str, ...]:
+        computation = each.computation(reference)
+        parts = (each.parallel * computation, each.parallel, each.load_balance, each.serialisation, each.transfer)
+        speed = f"{reference.seconds / each.seconds:.2f}" if each.seconds else ""
+        shares = (f"{part:.1%}" for part in (*parts, computation))
+        return (str(each.ranks), format_seconds(each.seconds), speed, *shares)
+
+    names = ("ranks", "time", "speedup", "global", "parallel", "load balance", "serialisation", "transfer", "computation")
+    return _table({name: "right" for name in names}, map(row, found))
 
 
 def export(path: Path, formats: list[str]) -> None:

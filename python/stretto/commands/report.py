@@ -61,7 +61,7 @@ def command(
         typer.Argument(
             metavar="STATS...",
             help="Statistics: the file of `stretto run --json FILE`, or of STRETTO_STATS=json:FILE. \
-Several: runs of a program over time. Or a job that `stretto run --record` has recorded.",
+Several: runs of a program over time. Or a job that `stretto run --record` has recorded, or traces in OTF2.",
             callback=_checked,
             show_default=False,
         ),
@@ -83,15 +83,18 @@ Several: runs of a program over time. Or a job that `stretto run --record` has r
     The report is one HTML file, which needs no network and no other file. [b]stretto run --report FILE[/] runs \
 a program and writes one.
 
-    Of a recorded job it says how efficient it is, where that is lost, and draws a timeline.
+    Of a recorded job it says how efficient it is, where that is lost, and draws a timeline. Of several, how they scale.
 
     Of several runs it shows what each took, and what of the latest is slower than in each run before.
 
     [dim]stretto report stats.json --compare off.json -o report.html[/]
     [dim]stretto report monday.json tuesday.json friday.json -o week.html[/]
     [dim]stretto report app.stretto[/]
+    [dim]stretto report on-4.stretto on-8.stretto[/]
     [dim]stretto report --overlap -n 4 -- ./app[/]
     """
+    if len(stats) > 1 and all(map(recordings.is_recording, stats)):
+        return job_report.compare(stats)
     if len(stats) > 1:
         over_time(stats, compare, output or Path("runs.html"))
         return

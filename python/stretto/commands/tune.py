@@ -15,10 +15,12 @@ from rich.table import Table
 
 from stretto.cluster.registry import ClusterError
 from stretto.cluster.target import Target, choose_target, plain_errors
+from stretto.commands import job_tune
 from stretto.commands.model_options import JsonFile, Levels, numbers, own_profile_file, write_text
 from stretto.commands.options import ClusterName, MpiName, RankMap
 from stretto.core import arguments, machine, output_files
 from stretto.core.console import err, fail, note, out
+from stretto.core.parts import commands_of
 from stretto.core.paths import own_profile
 from stretto.core.reports import write_json
 from stretto.core.units import format_size, format_time
@@ -28,6 +30,9 @@ from stretto.mpi import Mpi
 from stretto.mpi.launching import JobFailed, JobHangs
 from stretto.rules import measurements, stretto_rules
 
+parts = typer.Typer(rich_markup_mode="rich")
+parts.command("job")(job_tune.command)
+PARTS = {f"--{name}": command for name, command in commands_of(parts).items()}
 
 Op = Annotated[
     Optional[list[str]],
@@ -97,6 +102,10 @@ def command(
     repeat: Repeat = 20,
     again: Again = False,
     judge: Judge = False,
+    job: Annotated[
+        bool,
+        typer.Option("--job", help="By a recorded job instead, without measuring: [b]stretto tune --job --help[/]."),
+    ] = False,  # a command of its own stands in for this one: core/parts.py
     json_file: JsonFile = None,
 ) -> None:
     """Measure where the model is uncertain, and write the choices into the profile and as rules, \

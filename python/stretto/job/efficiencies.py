@@ -9,6 +9,11 @@ any time: a replay says it.
     load balance   mean(c) / max(c)    1: all ranks compute for as long
     serialisation  max(c) / T_ideal    1: no rank waits for another one's computation
     transfer       T_ideal / T         1: messages take no time
+
+Of several recordings of the same work, that on fewest ranks is the reference:
+
+    computation    sum(c) of the reference / sum(c)   1: more ranks compute no more in all
+    global efficiency = parallel efficiency x computation
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ class Efficiencies:
     ideal: float  # T_ideal
     mean: float  # of computation
     most: float
+    ranks: int = 1
 
     @property
     def load_balance(self) -> float:
@@ -39,6 +45,10 @@ class Efficiencies:
     @property
     def parallel(self) -> float:
         return self.load_balance * self.serialisation * self.transfer
+
+    def computation(self, reference: Efficiencies) -> float:
+        """Its scaling. Above 1: caches hold more of the data, as a rule."""
+        return reference.mean * reference.ranks / (self.mean * self.ranks) if self.mean else 1
 
     def costs(self) -> dict[str, float]:
         """Seconds that each costs, of the whole: they add up to what is not computation in the mean."""
@@ -60,4 +70,4 @@ class Efficiencies:
 
 def of(seconds: float, ideal: float, compute: Sequence[float]) -> Efficiencies:
     """`compute`: seconds of each rank."""
-    return Efficiencies(seconds, ideal, sum(compute) / len(compute), max(compute))
+    return Efficiencies(seconds, ideal, sum(compute) / len(compute), max(compute), len(compute))

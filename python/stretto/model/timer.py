@@ -20,10 +20,17 @@ from stretto.native import build
 @contextmanager
 def costs_file(profile: Profile | None) -> Iterator[str]:
     """The name of a file with a profile's costs, for as long as it is needed. Without a profile it is empty."""
-    with tempfile.NamedTemporaryFile("w", suffix=".costs") as costs:
-        costs.write(profile.costs() if profile else "")
-        costs.flush()
-        yield costs.name
+    with text_file(profile.costs() if profile else "", ".costs") as name:
+        yield name
+
+
+@contextmanager
+def text_file(text: str, suffix: str = "") -> Iterator[str]:
+    """The name of a file with a text, for as long as it is needed."""
+    with tempfile.NamedTemporaryFile("w", suffix=suffix) as file:
+        file.write(text)
+        file.flush()
+        yield file.name
 
 
 def run(words: Sequence[str | Path], doing: str) -> str:

@@ -86,8 +86,14 @@ def of_place(op: str, ranks: int, nodes: int, rows: Sequence[measurements.Row]) 
     for whole in sizes:
         of_size = [r for r in rows if whole_bytes(op, ranks, r["bytes"]) == whole]
         chosen.append(server(best(of_size), whole))
+    return reaching(op, ranks, nodes, dict(zip(sizes, chosen)))
+
+
+def reaching(op: str, ranks: int, nodes: int, chosen: dict[int, str]) -> list[str]:
+    """Rules of what serves calls of some lengths, in order. Each reaches halfway to the next one."""
+    sizes = list(chosen)
     ends = [math.isqrt(a * b) for a, b in zip(sizes, sizes[1:])]
-    reaches = zip([0, *(end + 1 for end in ends)], [*ends, None], chosen)
+    reaches = zip([0, *(end + 1 for end in ends)], [*ends, None], chosen.values())
     return [line(op, ranks, nodes, least, most, says) for least, most, says in reaches if says != measurements.BUILT_IN]
 
 
