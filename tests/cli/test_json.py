@@ -97,6 +97,7 @@ LINES = {
     "top.stacks": ("top", "--stacks", "1"),
     "topology": ("info", "--topology", "-n", "1"),
     "tune": ("tune", "--op", "bcast", "--sizes", "8"),
+    "tune.job": ("tune", "--job", ROOT / "tests/fixtures/job/two.stretto", "-o", "/dev/null"),
     "tune.judge": ("tune", "--judge", "--op", "bcast"),
     "verify": ("verify", "--max-ranks", "2", "--hierarchies", "0"),
 }

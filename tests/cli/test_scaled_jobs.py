@@ -102,7 +102,12 @@ def test_a_grid_and_its_rows(tmp_path: Path) -> None:
 
 def test_laws_have_names(tmp_path: Path) -> None:
     made = scaled(tmp_path, ring, 32)
-    assert laws(made, "compute") == {"Irecv": "1/P", "Isend": "constant", "Waitall": "constant", "Allreduce": "constant"}
+    assert laws(made, "compute") == {
+        "Irecv": "1/P",
+        "Isend": "constant",
+        "Waitall": "constant",
+        "Allreduce": "constant",
+    }
     assert laws(made, "bytes")["Isend"] == "1/P" and laws(made, "peers")["Irecv"] == "(rank - 1) mod P"
     assert scaled(tmp_path, exchange, 32).laws["loops"] == ["P - 1", "P - 1", "log2(P)"]
 

@@ -73,10 +73,10 @@ class Requests {
 struct TracedCall {
   OTF2_RegionRef region = 0, place = OTF2_UNDEFINED_REGION;
   std::uint64_t begin = 0;
-  std::vector<Traced> begins;            // with requests
-  std::vector<Traced> messages;          // without
+  std::vector<Traced> begins;             // with requests
+  std::vector<Traced> messages;           // without
   std::vector<std::uint64_t> ends, sees;  // requests: ended; looked at in vain
-  std::optional<Traced> meets;           // a collective
+  std::optional<Traced> meets;            // a collective
   OTF2_CommRef made = OTF2_UNDEFINED_COMM;
 };
 
@@ -86,8 +86,13 @@ class RankWriter {
   RankWriter(const Otf2Job& job, std::size_t rank, const std::string& path) : job_(job), rank_(rank) {
     const Otf2Rank& its = job.ranks[rank];
     const std::string mpi = "traced by " + job.creator;
-    const record::About about{static_cast<int>(rank), static_cast<int>(job.ranks.size()), kImportBound,
-                              its.host.c_str(), mpi.c_str(), job.program.c_str(), ""};
+    const record::About about{static_cast<int>(rank),
+                              static_cast<int>(job.ranks.size()),
+                              kImportBound,
+                              its.host.c_str(),
+                              mpi.c_str(),
+                              job.program.c_str(),
+                              ""};
     if (const int error = writer_.open(path.c_str(), about)) stop(path + ": " + std::strerror(error));
     std::vector<std::uint64_t> all(job.ranks.size());
     for (std::size_t r = 0; r < all.size(); ++r) all[r] = r;
@@ -155,9 +160,7 @@ class RankWriter {
 
   // ---- Words ----
 
-  void word(Role role, std::int64_t value) {
-    words_.insert(words_.end(), {static_cast<std::int64_t>(role), 1, value});
-  }
+  void word(Role role, std::int64_t value) { words_.insert(words_.end(), {static_cast<std::int64_t>(role), 1, value}); }
   void list(Role role, const std::vector<std::int64_t>& values) {
     words_.push_back(static_cast<std::int64_t>(role));
     words_.push_back(static_cast<std::int64_t>(values.size()));
@@ -292,7 +295,7 @@ class RankWriter {
     const bool is_pair = call.messages.size() == 2 && call.messages[0].what != call.messages[1].what &&
                          call.messages[0].comm == call.messages[1].comm;
     for (std::size_t i = 0; i < call.messages.size(); ++i) {
-      name(call, call.messages.size() == 1 || is_pair             ? name_of(call)
+      name(call, call.messages.size() == 1 || is_pair    ? name_of(call)
                  : call.messages[i].what == Traced::send ? "MPI_Send"
                                                          : "MPI_Recv");
       message(call.messages[i]);
@@ -528,9 +531,9 @@ EventCallbacks event_callbacks() {
 class TraceArchive {
  public:
   explicit TraceArchive(std::string name) : name_(std::move(name)), callbacks_(event_callbacks()) {
-    OTF2_Error_RegisterCallback([](void*, const char*, std::uint64_t, const char*, OTF2_ErrorCode code, const char*,
-                                   va_list) { return code; },
-                                nullptr);
+    OTF2_Error_RegisterCallback(
+        [](void*, const char*, std::uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) { return code; },
+        nullptr);
     reader_ = OTF2_Reader_Open(name_.c_str());
     if (reader_ == nullptr) stop(name_ + " is no anchor file of an OTF2 archive that can be read");
     OTF2_Reader_SetSerialCollectiveCallbacks(reader_);

@@ -68,7 +68,8 @@ class Joiner {
 
 class Joiner::RankVisitor : public Visitor {
  public:
-  RankVisitor(Joiner& all, std::uint32_t rank) : all_(all), rank_(rank), recording_(all.job_.of(static_cast<int>(rank))) {}
+  RankVisitor(Joiner& all, std::uint32_t rank)
+      : all_(all), rank_(rank), recording_(all.job_.of(static_cast<int>(rank))) {}
 
   void enters(const Action& action, std::uint32_t /*term*/, double time, double end) override {
     begin_ = time;

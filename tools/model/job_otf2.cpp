@@ -29,7 +29,7 @@ std::uint64_t export_otf2(const JobFile& /*job*/, const std::string& name) {
 namespace {
 
 constexpr std::uint64_t kTicks = 1'000'000'000;  // a second
-constexpr const char* kProgram = "program";  // the region around all calls
+constexpr const char* kProgram = "program";      // the region around all calls
 constexpr std::uint64_t kMemory = 1 << 20, kDefinitionMemory = 4 << 20;
 
 std::uint64_t ticks(double seconds) { return static_cast<std::uint64_t>(std::llround(seconds * 1e9)); }

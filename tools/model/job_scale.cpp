@@ -91,7 +91,8 @@ class ScaledWriter {
     std::size_t call = 0, loop = 0;
     add(plan_.reference().ranks[static_cast<std::size_t>(after_)].body, 0, call, loop);
     writer_.set_clock(0, std::max<std::uint64_t>(1, passed_));
-    if (writer_.failure() != 0) stop(std::string("the recording cannot be written: ") + std::strerror(writer_.failure()));
+    if (writer_.failure() != 0)
+      stop(std::string("the recording cannot be written: ") + std::strerror(writer_.failure()));
     writer_.finish();
     return calls_;
   }
@@ -110,8 +111,14 @@ class ScaledWriter {
   void define_comm(std::int64_t id) {
     const CommRule& rule = plan_.comm(id);
     const int ranks = scaled_.ranks();
-    const std::int64_t values[] = {id, 0, rule.place(ranks, rank_), rule.size(ranks), 0, rule.first(ranks, rank_),
-                                   rule.step(ranks), rule.size(ranks)};
+    const std::int64_t values[] = {id,
+                                   0,
+                                   rule.place(ranks, rank_),
+                                   rule.size(ranks),
+                                   0,
+                                   rule.first(ranks, rank_),
+                                   rule.step(ranks),
+                                   rule.size(ranks)};
     writer_.define(record::Definition::comm, values, std::size(values));
   }
   void define_texts(record::Definition kind, const Array<record::Text>& texts) {
@@ -228,7 +235,8 @@ class ScaledWriter {
     if (rule.form == SlotRule::Form::as_recorded) return {its.begin(), its.end()};
     const std::int64_t first = rule.first.at(scaled_.ranks());
     if (rule.form == SlotRule::Form::turn) return {first + turn};
-    std::vector<std::int64_t> range(static_cast<std::size_t>(std::max<std::int64_t>(0, rule.length.at(scaled_.ranks()))));
+    std::vector<std::int64_t> range(
+        static_cast<std::size_t>(std::max<std::int64_t>(0, rule.length.at(scaled_.ranks()))));
     for (std::size_t i = 0; i < range.size(); ++i) range[i] = first + static_cast<std::int64_t>(i);
     return range;
   }

@@ -167,8 +167,7 @@ Otf2Comm comm_of(const RawDefinitions& raw, const RawDefinitions::Comm& comm) {
 
 Otf2Job read_otf2_job(OTF2_Reader* reader, const std::string& name) {
   const RawDefinitions raw = read_definitions(reader, name);
-  if (raw.all_ranks.empty())
-    stop(name + " does not say which locations are the ranks of MPI_COMM_WORLD");
+  if (raw.all_ranks.empty()) stop(name + " does not say which locations are the ranks of MPI_COMM_WORLD");
   if (raw.resolution == 0) stop(name + " does not say how long a tick of its clock is");
   Otf2Job job;
   job.resolution = raw.resolution;

@@ -31,7 +31,7 @@ struct Otf2Rank {
 
 struct Otf2Job {
   std::string creator, program;
-  bool sums_lengths = false;  // of collectives: those of all blocks (otf2_collectives.hpp)
+  bool sums_lengths = false;                // of collectives: those of all blocks (otf2_collectives.hpp)
   std::uint64_t resolution = 0, begin = 0;  // ticks a second; the first tick
   std::uint64_t real_ns = 0;                // the real-time clock then; 0: unknown
   std::vector<Otf2Rank> ranks;

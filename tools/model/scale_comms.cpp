@@ -74,9 +74,8 @@ bool CommRule::find(const std::vector<const JobFile*>& jobs, std::int64_t id, st
     }
     return true;
   };
-  const auto largest = std::max_element(samples.begin(), samples.end(), [](const auto& a, const auto& b) {
-    return a.members.size() < b.members.size();
-  });
+  const auto largest = std::max_element(
+      samples.begin(), samples.end(), [](const auto& a, const auto& b) { return a.members.size() < b.members.size(); });
   const std::vector<int>& members = largest->members;
   const int step = members.size() > 1 ? members[1] - members[0] : 1;
   if (step < 1) {

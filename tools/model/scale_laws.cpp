@@ -28,9 +28,7 @@ double length_of(const record::Recording& recording, std::uint32_t term) {
   return most;
 }
 
-std::string at_place(const ScaledCall& call) {
-  return call.function + (call.place.empty() ? "" : " at " + call.place);
-}
+std::string at_place(const ScaledCall& call) { return call.function + (call.place.empty() ? "" : " at " + call.place); }
 
 }  // namespace
 
@@ -128,7 +126,8 @@ bool ClassLaws::find_peer(const CallSamples& samples, Role role, std::optional<P
 }
 
 bool ClassLaws::find_tag(const CallSamples& samples, Role role, Role peer, TagRule& rule) {
-  for (const TagRule::Form form : {TagRule::Form::constant, TagRule::Form::turn, TagRule::Form::me, TagRule::Form::peer}) {
+  for (const TagRule::Form form :
+       {TagRule::Form::constant, TagRule::Form::turn, TagRule::Form::me, TagRule::Form::peer}) {
     rule.form = form;
     bool is_first = true, good = true;
     for (const auto& [sample, count] : samples.named) {
@@ -137,7 +136,7 @@ bool ClassLaws::find_tag(const CallSamples& samples, Role role, Role peer, TagRu
       const std::int64_t me = comm_rank(sample);
       const std::int64_t base = form == TagRule::Form::constant ? 0
                                 : form == TagRule::Form::turn   ? sample.turn
-                                : form == TagRule::Form::me     ? me
+                                : form == TagRule::Form::me ? me
                                                             : me + record::peer_relative(values(sample, peer).one());
       if (is_first) rule.beside = value.one() - base;
       is_first = false;
@@ -160,7 +159,8 @@ bool ClassLaws::find_slots(const CallSamples& samples, Role role, SlotRule& rule
     lengths.emplace_back(ranks, static_cast<std::int64_t>(its.size));
     if (its.size > 0) begins.emplace_back(ranks, its.data[0]);
     if (its.size == 1) turns.emplace_back(ranks, its.data[0] - sample.turn);
-    for (std::size_t i = 1; i < its.size; ++i) range = range && its.data[i] == its.data[0] + static_cast<std::int64_t>(i);
+    for (std::size_t i = 1; i < its.size; ++i)
+      range = range && its.data[i] == its.data[0] + static_cast<std::int64_t>(i);
   }
   if (same) return true;
   if (by_turn && rule.first.find(turns)) {
@@ -185,7 +185,8 @@ bool ClassLaws::find_call(std::size_t number, ScaledCall& call, std::string* why
     if (values(sample, Role::got)) return fail("receives from anybody");
     for (int role = 0; role < record::kRoles; ++role) {
       const auto its = static_cast<Role>(role);
-      if (its != Role::code && static_cast<bool>(values(sample, its)) != static_cast<bool>(recording.values(last.term, its)))
+      if (its != Role::code &&
+          static_cast<bool>(values(sample, its)) != static_cast<bool>(recording.values(last.term, its)))
         return fail("has other arguments on other ranks");
     }
   }

@@ -111,7 +111,7 @@ class ClassLaws {
     bool operator<(const Sample& other) const;
   };
   struct CallSamples {
-    std::map<Sample, std::uint64_t> named;  // how often
+    std::map<Sample, std::uint64_t> named;    // how often
     std::vector<double> gaps, counts, bytes;  // sums by job
     std::vector<std::vector<double>> least;   // durations by job, and how often the call has come
   };

@@ -63,7 +63,17 @@ def _scaling(found: list[Efficiencies]) -> Table:
         shares = (f"{part:.1%}" for part in (*parts, computation))
         return (str(each.ranks), format_seconds(each.seconds), speed, *shares)
 
-    names = ("ranks", "time", "speedup", "global", "parallel", "load balance", "serialisation", "transfer", "computation")
+    names = (
+        "ranks",
+        "time",
+        "speedup",
+        "global",
+        "parallel",
+        "load balance",
+        "serialisation",
+        "transfer",
+        "computation",
+    )
     return _table({name: "right" for name in names}, map(row, found))
 
 

@@ -17,12 +17,9 @@ from stretto.job import recordings, tuning
 from stretto.model.text import say_profile
 from stretto.report.drawings import format_seconds
 
-Job = Annotated[
-    Path, typer.Argument(metavar="JOB", help="The file of `stretto run --record JOB`.", show_default=False)
-]
+Job = Annotated[Path, typer.Argument(metavar="JOB", help="The file of `stretto run --record JOB`.", show_default=False)]
 Output = Annotated[
-    Optional[Path],
-    typer.Option("-o", "--output", metavar="FILE", help="The rules. Default: JOB, ending in .rules."),
+    Optional[Path], typer.Option("-o", "--output", metavar="FILE", help="The rules. Default: JOB, ending in .rules.")
 ]
 
 

@@ -47,6 +47,7 @@ SCHEMAS = {
     "top.stacks": 1,
     "topology": 1,
     "tune": 1,
+    "tune.job": 1,
     "tune.judge": 1,
     "verify": 1,
 }

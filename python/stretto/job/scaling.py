@@ -49,9 +49,7 @@ def expected(found: Analysis, job: Scaled, costs: Profile, where: Sequence[str])
     compute = [rank["compute"] for rank in found.ranks]
     ideal = min(found.ideal["seconds"], seconds)
     return replace(
-        found,
-        summary={**found.summary, "seconds": seconds},
-        efficiencies=efficiencies.of(seconds, ideal, compute),
+        found, summary={**found.summary, "seconds": seconds}, efficiencies=efficiencies.of(seconds, ideal, compute)
     )
 
 

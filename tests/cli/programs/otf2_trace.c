@@ -7,16 +7,36 @@
 #include <otf2/otf2.h>
 #include <string.h>
 
-enum { NONE, MAIN, SOLVE, INIT, SPLIT, SENDRECV, IRECV, ISEND, TEST, WAITALL, CANCEL, BCAST, ALLREDUCE, IBARRIER, WAIT, PUT, FINALIZE, REGIONS };
-static const char* const names[] = {"",         "main",        "solve",       "MPI_Init",  "MPI_Comm_split", "MPI_Sendrecv",
-                                    "MPI_Irecv", "MPI_Isend",  "MPI_Test",    "MPI_Waitall", "MPI_Cancel",   "MPI_Bcast",
-                                    "MPI_Allreduce", "MPI_Ibarrier", "MPI_Wait", "MPI_Put",   "MPI_Finalize"};
+enum {
+  NONE,
+  MAIN,
+  SOLVE,
+  INIT,
+  SPLIT,
+  SENDRECV,
+  IRECV,
+  ISEND,
+  TEST,
+  WAITALL,
+  CANCEL,
+  BCAST,
+  ALLREDUCE,
+  IBARRIER,
+  WAIT,
+  PUT,
+  FINALIZE,
+  REGIONS
+};
+static const char* const names[] = {
+    "",          "main",     "solve",       "MPI_Init",   "MPI_Comm_split", "MPI_Sendrecv",  "MPI_Irecv",
+    "MPI_Isend", "MPI_Test", "MPI_Waitall", "MPI_Cancel", "MPI_Bcast",      "MPI_Allreduce", "MPI_Ibarrier",
+    "MPI_Wait",  "MPI_Put",  "MPI_Finalize"};
 enum { FILE_NAME = REGIONS, HOST_A, HOST_B, RANK, WORLD, STRINGS };
 enum { COMM_WORLD, COMM_PAIR };
 #define RANKS 3
 
 static OTF2_FlushType flush(void* data, OTF2_FileType type, OTF2_LocationRef location, void* caller, bool final) {
-  (void)data, (void)type, (void)location, (void)caller, (void)final;
+  (void)data, (void)type, (void)location, (void)caller, (void) final;
   return OTF2_FLUSH;
 }
 static const OTF2_FlushCallbacks on_flush = {flush, NULL};
@@ -136,16 +156,16 @@ static void define(OTF2_GlobalDefWriter* defs, const uint64_t* events) {
                                   OTF2_GROUP_FLAG_NONE, RANKS, ranks);
   OTF2_GlobalDefWriter_WriteGroup(defs, 1, NONE, OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE,
                                   RANKS, all);
-  OTF2_GlobalDefWriter_WriteGroup(defs, 2, NONE, OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE,
-                                  2, pair);
+  OTF2_GlobalDefWriter_WriteGroup(defs, 2, NONE, OTF2_GROUP_TYPE_COMM_GROUP, OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, 2,
+                                  pair);
   OTF2_GlobalDefWriter_WriteComm(defs, COMM_WORLD, WORLD, 1, OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE);
   OTF2_GlobalDefWriter_WriteComm(defs, COMM_PAIR, NONE, 2, COMM_WORLD, OTF2_COMM_FLAG_NONE);
 }
 
 int main(int argc, char** argv) {
   const char* const how = argc > 2 ? argv[2] : "";
-  OTF2_Archive* const archive =
-      OTF2_Archive_Open(argv[1], "traces", OTF2_FILEMODE_WRITE, 1 << 20, 4 << 20, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+  OTF2_Archive* const archive = OTF2_Archive_Open(argv[1], "traces", OTF2_FILEMODE_WRITE, 1 << 20, 4 << 20,
+                                                  OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
   if (!archive) return 1;
   OTF2_Archive_SetCreator(archive, "Score-P 8.4");
   OTF2_Archive_SetFlushCallbacks(archive, &on_flush, NULL);

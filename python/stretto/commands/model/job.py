@@ -84,8 +84,7 @@ def command(
     noise: Noise = None,
     balance: Annotated[bool, typer.Option("--balance", help="All ranks compute for as long.")] = False,
     overlap: Annotated[
-        str,
-        typer.Option("--overlap", metavar="on|off", help="Calls return early where STRETTO_OVERLAP lets them."),
+        str, typer.Option("--overlap", metavar="on|off", help="Calls return early where STRETTO_OVERLAP lets them.")
     ] = "off",
     profile: ProfileFile = None,
     levels: Levels = None,
