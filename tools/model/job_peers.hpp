@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whom a call names, as a rule of the rank, the number of ranks, and the turn of the loop around it.
+// Whom a call names, as a rule of the rank, the number of ranks, and the turn of the loop around
+// it.
 #pragma once
 #include <string>
 #include <vector>

@@ -12,9 +12,9 @@ namespace stretto::modelling {
 // the program, with the reason, where the calls follow none.
 //
 // All ranks of a class (scale_plan.hpp) make the same calls in the same loops, whatever the number
-// of ranks. What differs is the turns of loops, whom a call names, lengths, and times: each of these
-// is a law of the number of ranks, found from all recordings, and held against all of them. What a
-// law does not say is as in the recording of most ranks.
+// of ranks. What differs is the turns of loops, whom a call names, lengths, and times. Each of
+// these is a law of the number of ranks, found from all recordings, and held against all of them.
+// What a law does not say is as in the recording of most ranks.
 void scale_job(const std::vector<std::string>& words);
 
 }  // namespace stretto::modelling

@@ -12,7 +12,7 @@ namespace stretto::modelling {
 //   functions, places   names
 //   kinds               of spans: which function, which place
 //   ranks               of each: begin, length and kind of its spans, behind one another
-//   messages            number, and of those that are drawn: from, to, sent, how long it took, bytes
+//   messages            number, and of those that are drawn: from, to, sent, time, bytes
 //   critical            rank, begin and length of each part of the path, in order
 //
 // At most `most_spans` in all: of more, neighbours become one. At most `most_messages`: of more,

@@ -87,6 +87,10 @@ Judge = Annotated[
     ),
 ]
 
+ByJob = Annotated[
+    bool, typer.Option("--job", help="By a recorded job instead, without measuring: [b]stretto tune --job --help[/].")
+]
+
 
 def command(
     op: Op = None,
@@ -102,10 +106,7 @@ def command(
     repeat: Repeat = 20,
     again: Again = False,
     judge: Judge = False,
-    job: Annotated[
-        bool,
-        typer.Option("--job", help="By a recorded job instead, without measuring: [b]stretto tune --job --help[/]."),
-    ] = False,  # a command of its own stands in for this one: core/parts.py
+    job: ByJob = False,  # a command of its own stands in for this one: core/parts.py
     json_file: JsonFile = None,
 ) -> None:
     """Measure where the model is uncertain, and write the choices into the profile and as rules, \
