@@ -74,6 +74,7 @@ int Writer::open(const char* path, const About& about) {
 
 void Writer::set_clock(std::uint64_t first_ns, std::uint64_t last_ns) {
   has_other_clock_ = true;
+  header_->one_clock = 1;
   header_->first_ns = first_ns;
   header_->last_ns = last_ns;
   header_->first_counter = 0;

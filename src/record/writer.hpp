@@ -27,7 +27,8 @@ class Writer {
  public:
   // Returns 0 or errno, as all functions that return int.
   int open(const char* path, const About& about);
-  // The times are of another clock: a tick is a nanosecond, and these are the first and the last.
+  // The times are of another clock, which all ranks have in common: a tick is a nanosecond, and
+  // these are the first and the last.
   void set_clock(std::uint64_t first_ns, std::uint64_t last_ns);
   // The file is complete. No more calls.
   void finish();

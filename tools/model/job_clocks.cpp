@@ -33,7 +33,7 @@ std::vector<Stay> stays_of(const record::Recording& recording) {
 }  // namespace
 
 std::vector<double> starts_of(const JobFile& job) {
-  if (job.on_one_host()) return job.starts();
+  if (job.has_one_clock()) return job.starts();
   std::vector<double> starts(static_cast<std::size_t>(job.ranks()), 0);
   const std::vector<Stay> first = stays_of(job.of(0));
   for (int r = 1; r < job.ranks(); ++r) {

@@ -162,14 +162,15 @@ void JobFile::take_packed(const std::string& name) {
   }
 }
 
-bool JobFile::on_one_host() const {
+bool JobFile::has_one_clock() const {
+  if (of(0).header().one_clock != 0) return true;
   return std::all_of(recordings_.begin(), recordings_.end(),
                      [&](const auto& each) { return std::strcmp(each->header().host, of(0).header().host) == 0; });
 }
 
 std::vector<double> JobFile::starts() const {
   std::vector<double> found(recordings_.size(), 0);
-  if (!on_one_host()) return found;
+  if (!has_one_clock()) return found;
   std::uint64_t earliest = of(0).header().first_ns;
   for (const auto& each : recordings_) earliest = std::min(earliest, each->header().first_ns);
   for (std::size_t r = 0; r < found.size(); ++r)

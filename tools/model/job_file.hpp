@@ -23,8 +23,9 @@ class JobFile {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(recordings_.size()); }
   [[nodiscard]] const record::Recording& of(int rank) const { return *recordings_[static_cast<std::size_t>(rank)]; }
-  [[nodiscard]] bool on_one_host() const;
-  // When each rank left MPI_Init, in seconds from the first. 0 on several hosts: clocks differ.
+  // All ranks are on one host, or the recording says so.
+  [[nodiscard]] bool has_one_clock() const;
+  // When each rank left MPI_Init, in seconds from the first. 0 where clocks differ.
   [[nodiscard]] std::vector<double> starts() const;
   // Writes all into one file. Returns how many bytes it has.
   std::uint64_t pack(const std::string& name) const;

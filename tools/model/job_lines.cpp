@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "job_clocks.hpp"
 #include "job_comms.hpp"
 #include "job_walk.hpp"
 
@@ -176,7 +177,7 @@ std::vector<PathPart> Joiner::path() const {
 JoinedRanks Joiner::run() {
   waits_.resize(static_cast<std::size_t>(job_.ranks()));
   ends_.resize(waits_.size(), 0);
-  const std::vector<double> begin = job_.starts();
+  const std::vector<double> begin = starts_of(job_);
   for (std::uint32_t rank = 0; rank < waits_.size(); ++rank) {
     RankVisitor visitor(*this, rank);
     walk(job_, static_cast<int>(rank), visitor, begin[rank]);

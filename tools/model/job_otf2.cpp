@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 
+#include "job_clocks.hpp"
 #include "job_replay.hpp"
 #include "job_walk.hpp"
 #include "otf2_collectives.hpp"
@@ -187,7 +188,7 @@ std::uint64_t export_otf2(const JobFile& job, const std::string& name) {
   std::vector<int> world(static_cast<std::size_t>(job.ranks()));
   for (std::size_t r = 0; r < world.size(); ++r) world[r] = static_cast<int>(r);
   (void)names.comm(world);
-  const std::vector<double> begin = job.starts();
+  const std::vector<double> begin = starts_of(job);
   std::vector<std::uint64_t> events(world.size(), 0);
   std::uint64_t unknown = 0;
   OTF2_Archive_OpenEvtFiles(archive);

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "job_clocks.hpp"
 #include "job_lines.hpp"
 #include "job_words.hpp"
 #include "json.hpp"
@@ -57,7 +58,7 @@ std::vector<TimeSpan> merged(const std::vector<TimeSpan>& spans, double gap) {
 class Timeline {
  public:
   Timeline(const JobFile& job, std::size_t most) : ranks_(static_cast<std::size_t>(job.ranks())) {
-    const std::vector<double> begin = job.starts();
+    const std::vector<double> begin = starts_of(job);
     for (std::size_t r = 0; r < ranks_.size(); ++r) add_rank(job.of(static_cast<int>(r)), begin[r], ranks_[r]);
     std::size_t all = 0;
     for (const auto& each : ranks_) all += each.size();
