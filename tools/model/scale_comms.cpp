@@ -50,7 +50,6 @@ bool comm_samples(const std::vector<const JobFile*>& jobs, std::int64_t id, std:
       const record::Communicator* const comm = job->of(rank).communicator(id);
       if (comm == nullptr) continue;
       if (comm->remote_size > 0 || comm->flags != 0) *why = "of two groups, or has members from outside";
-      if (comm->sources + comm->destinations > 0) *why = "has neighbours of its own";
       if (!why->empty()) return false;
       samples.push_back({job->ranks(), rank, members_of(job->of(rank), *comm)});
     }
