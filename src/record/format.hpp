@@ -28,7 +28,7 @@ struct Header {
   std::uint32_t version;
   std::uint32_t chunk_bytes;
   std::int32_t rank, ranks;
-  std::uint32_t finished;  // 1: the rank has reached MPI_Finalize
+  std::uint32_t finished;   // 1: the rank has reached MPI_Finalize
   std::uint32_t one_clock;  // 1: the same on all hosts
   // sys::counter() and the real-time clock in nanoseconds: at the first call's begin, and when the
   // newest chunk began. Counter ticks become seconds by their differences.

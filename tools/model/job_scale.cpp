@@ -80,7 +80,7 @@ class ScaledWriter {
     recording_ = &plan_.reference().file->of(after_);
     const record::Header& header = recording_->header();
     const std::string host = host_of_rank(rank);
-    const record::About about{rank, ranks, header.bound, host.c_str(), header.mpi, header.program, ""};
+    const record::About about{rank, ranks, 0, host.c_str(), header.mpi, header.program, ""};
     if (const int error = writer_.open(path.c_str(), about)) stop(path + ": " + std::strerror(error));
     for (const record::Communicator& comm : recording_->communicators()) define_comm(comm.id);
     define_texts(record::Definition::function, recording_->functions());
