@@ -254,7 +254,7 @@ class RankWriter {
   void collective(const Traced& traced) {
     const Mine mine = comm(traced.comm);
     word(Role::comm, mine.id);
-    const Collective its = collective_of(traced.operation);
+    const Collective its = otf2_collective(traced.operation);
     const std::int64_t root = root_of(traced);
     if (traced.peer != OTF2_COLLECTIVE_ROOT_NONE) word(Role::root, root);
     const bool is_root = root == record::kRootHere || root == mine.rank;
@@ -276,7 +276,7 @@ class RankWriter {
     std::string function = name_of(call);
     const bool several = call.begins.size() > 1 || function.rfind("MPI_Start", 0) == 0;
     if (traced.what == Traced::collective) {
-      function = std::string("MPI_I") + (MpiName(collective_of(traced.operation)).text + 4);
+      function = std::string("MPI_I") + (MpiName(otf2_collective(traced.operation)).text + 4);
       std::transform(function.begin() + 5, function.begin() + 6, function.begin() + 5, ::tolower);
     } else if (several) {
       function = traced.what == Traced::send ? "MPI_Isend" : "MPI_Irecv";
@@ -305,7 +305,7 @@ class RankWriter {
   }
 
   void meet(const TracedCall& call) {
-    const Collective its = collective_of(call.meets->operation);
+    const Collective its = otf2_collective(call.meets->operation);
     name(call, its == Collective::count_ ? name_of(call) : MpiName(its).text);
     collective(*call.meets);
     if (call.made != OTF2_UNDEFINED_COMM) word(Role::made_comm, comm(call.made).id);

@@ -96,7 +96,7 @@ class Events : public Visitor {
     const Otf2Lengths lengths = otf2_lengths(action.collective, action.bytes, members.size(),
                                              static_cast<std::uint64_t>(me), rooted && action.root == me);
     OTF2_EvtWriter_MpiCollectiveBegin(writer_, nullptr, begin_);
-    OTF2_EvtWriter_MpiCollectiveEnd(writer_, nullptr, end_, operation_of(action.collective), names_.comm(members),
+    OTF2_EvtWriter_MpiCollectiveEnd(writer_, nullptr, end_, otf2_operation(action.collective), names_.comm(members),
                                     rooted ? static_cast<std::uint32_t>(action.root) : OTF2_UNDEFINED_UINT32,
                                     lengths.sent, lengths.received);
   }

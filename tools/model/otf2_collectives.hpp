@@ -36,14 +36,14 @@ inline constexpr Otf2Collective kOtf2Collectives[] = {
     {Collective::exscan, OTF2_COLLECTIVE_OP_EXSCAN},
 };
 
-inline OTF2_CollectiveOp operation_of(Collective collective) {
+inline OTF2_CollectiveOp otf2_operation(Collective collective) {
   for (const Otf2Collective& each : kOtf2Collectives) {
     if (each.collective == collective) return each.operation;
   }
   return OTF2_COLLECTIVE_OP_CREATE_HANDLE;
 }
 // count_: the operation makes or frees something.
-inline Collective collective_of(OTF2_CollectiveOp operation) {
+inline Collective otf2_collective(OTF2_CollectiveOp operation) {
   for (const Otf2Collective& each : kOtf2Collectives) {
     if (each.operation == operation) return each.collective;
   }
