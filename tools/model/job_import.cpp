@@ -31,7 +31,7 @@ namespace {
 
 using record::Role;
 
-constexpr double kImportBound = 0;  // each time is kept
+constexpr double kImportBound = 0;                     // each time is kept
 constexpr std::int64_t kWorldComm = 0, kSelfComm = 1;  // as the recorder numbers them
 
 // A message, or a collective, as its event says.
