@@ -149,14 +149,18 @@ Outcome bcast(Comm& comm, const Region& buffer, int root, bool good) {
 
 Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
                bool good) {
-  return call_as(comm, as, descriptor_of(send, root, good),
-                 [&](shm::Call& call) { coll_shm::gather(call, send, receive, root, in_place, good); });
+  return call_as(comm, as, descriptor_of(send, root, good), [&](shm::Call& call) {
+    const Region own = in_place ? receive.at(root) : send;
+    coll_shm::gather(call, send, receive, root, in_place, good, selection_of_parts(comm, as, own));
+  });
 }
 
 Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
                 bool good) {
-  return call_as(comm, as, descriptor_of(receive, root, good),
-                 [&](shm::Call& call) { coll_shm::scatter(call, send, receive, root, in_place, good); });
+  return call_as(comm, as, descriptor_of(receive, root, good), [&](shm::Call& call) {
+    const Region own = comm_rank(comm) == root ? send.at(root) : receive;
+    coll_shm::scatter(call, send, receive, root, in_place, good, selection_of_parts(comm, as, own));
+  });
 }
 
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good) {

@@ -59,7 +59,8 @@ constexpr bool kOurs = true, kHosts = false;
 //
 // Reduce_scatter: by halves while parts are short, and then around a ring, which crosses each
 // node's link once if ranks of a node follow one another. Where Open MPI takes a ring, too, its own
-// is as fast. Scans: over the levels, and long ones along a chain.
+// is as fast. Scans: over the levels, and long ones along a chain. Ranks that are dealt in turn
+// make many hops of either, so their middle lengths stay with the MPI.
 //
 // On one node, nonblocking calls go by schedule. Each copy takes a processor's time there, and a
 // rank that waits may have none. So few and long messages are best: trees with segments of 64 KiB,
@@ -125,20 +126,23 @@ constexpr Selection kSelections[] = {
     {Collective::barrier,    {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "dissemination",      {0},           Requirement::wide, 0, 4},
 
     {Collective::scan,       {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::scan,       {4 * kKi},       kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::scan,       {4 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::in_blocks, 0, 0, nullptr, {16 * kKi}},
     {Collective::scan,       {0},             kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi},    Requirement::short_chain},
     {Collective::scan,       each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi}},
     {Collective::scan,       {0},             kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
     {Collective::exscan,     {0},             kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
-    {Collective::exscan,     {16 * kKi},      kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::exscan,     {2 * kKi},       kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0}},
+    {Collective::exscan,     {4 * kKi},       kOurs,  levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::in_blocks, 0, 0, nullptr, {16 * kKi}},
     {Collective::exscan,     each(4 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr,    nullptr,    "chain",              {16 * kKi}},
     {Collective::exscan,     {0},             kHosts, levels, allreduce_on_top, nullptr,    nullptr,    nullptr,              {0},           Requirement::many},
 
     {Collective::reduce_scatter, {0},             kOurs,  ranks,  allreduce_on_top, nullptr, nullptr,   "recursive_halving",  {0},           Requirement::in_blocks},
-    {Collective::reduce_scatter, each(2 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr, nullptr,   "ring",               {0},           Requirement::in_blocks},
+    {Collective::reduce_scatter, each(3 * kKi),   kOurs,  ranks,  allreduce_on_top, nullptr, nullptr,   "ring",               {0},           Requirement::in_blocks},
     {Collective::reduce_scatter, each(32 * kKi),  kHosts, ranks,  allreduce_on_top, nullptr, nullptr,   "ring",               {0}},
     {Collective::reduce_scatter, {0},             kHosts, levels, allreduce_on_top, nullptr, nullptr,   nullptr,              {0},           Requirement::many},
     {Collective::reduce_scatter_block, {0},           kOurs,  ranks,  allreduce_on_top, nullptr, nullptr, "recursive_halving", {0},         Requirement::in_blocks},
-    {Collective::reduce_scatter_block, each(2 * kKi), kOurs,  ranks,  allreduce_on_top, nullptr, nullptr, "ring",             {0},          Requirement::in_blocks},
+    {Collective::reduce_scatter_block, each(3 * kKi), kOurs,  ranks,  allreduce_on_top, nullptr, nullptr, "ring",             {0},          Requirement::in_blocks},
     {Collective::reduce_scatter_block, {0},           kHosts, levels, allreduce_on_top, nullptr, nullptr, nullptr,            {0},          Requirement::many},
 
     {Collective::gather,     {0},             kOurs,  nodes,  allreduce_on_top, nullptr,    nullptr,    "knomial",            {0}},

@@ -28,27 +28,53 @@ void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Sel
 
 namespace {
 
-// The rails of a call whose parts all have one length. Null: there are none, or ranks know the
-// lengths of some parts only.
-const Tiers* rails_for(const shm::Call& call, const Selection& selection) {
+// Whether the parts all have one length, which all ranks know, and may go another way than straight
+// to where they belong.
+bool has_ways(const shm::Call& call, const Selection& selection) {
   if (!selection.tiers.any()) [[likely]]
-    return nullptr;
+    return false;
   const auto as = static_cast<Collective>(call.tag() & 0xff);
-  return as == coll::regular_form(as) ? selection.tiers.rails_of(false, false) : nullptr;
+  return as == coll::regular_form(as);
+}
+// Null: the parts go by no rails.
+const Tiers* rails_for(const shm::Call& call, const Selection& selection) {
+  return has_ways(call, selection) ? selection.tiers.rails_of(false, false) : nullptr;
 }
 
+// `rails`: of the call, if it may go by them.
 template <class Usual>
-DataPath path_by(shm::Call& call, const Selection& selection, const Tiers& rails, std::uint64_t part_bytes,
+DataPath path_by(shm::Call& call, const Selection& selection, const Tiers* rails, std::uint64_t part_bytes,
                  Usual usual) {
-  const TeamTraits members = traits_of(call.team().size(), selection.tiers, &rails);
+  const TeamTraits members = traits_of(call.team().size(), selection.tiers, rails);
   const std::uint64_t bytes = part_bytes * static_cast<unsigned>(members.ranks);
   const DataPath path = path_of(selection.named, members, [&](const TeamTraits& m) { return usual(bytes, m); });
   call.go(static_cast<unsigned>(path));
-  if (path == DataPath::rails) call.expect_lengths();
+  if (path != DataPath::whole) call.expect_lengths();
   return path;
 }
 
 }  // namespace
+
+// By tiers of neighbouring ranks, whose blocks lie one after the other.
+void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good,
+            const Selection& selection) {
+  if (!has_ways(call, selection)) return gather_channels(call, send, receive, root, in_place, good, false);
+  if (!good) return call.fail(Status::invalid);
+  const Region own = in_place ? receive.at(root) : send;
+  const DataPath path = path_by(call, selection, nullptr, own.bytes(), gather_path);
+  path == DataPath::tiers ? gather_tiers(call, own, receive, root, *selection.tiers.ranked)
+                          : gather_channels(call, send, receive, root, in_place, true, true);
+}
+
+void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good,
+             const Selection& selection) {
+  if (!has_ways(call, selection)) return scatter_channels(call, send, receive, root, in_place, good, false);
+  if (!good) return call.fail(Status::invalid);
+  const std::uint64_t bytes = call.team().rank() == root ? send.at(root).bytes() : receive.bytes();
+  const DataPath path = path_by(call, selection, nullptr, bytes, scatter_path);
+  path == DataPath::tiers ? scatter_tiers(call, send, receive, root, in_place, *selection.tiers.ranked)
+                          : scatter_channels(call, send, receive, root, in_place, true, true);
+}
 
 // Receivers may have declared more than is sent, so what a rank sends decides.
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
@@ -57,7 +83,7 @@ void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool 
   if (rails == nullptr) return allgather_boards(call, send, receive, in_place, good, false);
   if (!good) return call.fail(Status::invalid);
   const Region own = in_place ? receive.at(call.team().rank()) : send;
-  const DataPath path = path_by(call, selection, *rails, own.bytes(), allgather_path);
+  const DataPath path = path_by(call, selection, rails, own.bytes(), allgather_path);
   path == DataPath::rails ? allgather_rails(call, own, receive, *rails)
                           : allgather_boards(call, send, receive, in_place, true, true);
 }
@@ -68,7 +94,7 @@ void alltoall(shm::Call& call, const Blocks& send, const Blocks& receive, bool i
   if (rails == nullptr) return alltoall_channels(call, send, receive, in_place, good, false);
   if (!good) return call.fail(Status::invalid);
   const Blocks& own = in_place ? receive : send;
-  const DataPath path = path_by(call, selection, *rails, own.at(0).bytes(), alltoall_path);
+  const DataPath path = path_by(call, selection, rails, own.at(0).bytes(), alltoall_path);
   path == DataPath::rails ? alltoall_rails(call, own, receive, *rails)
                           : alltoall_channels(call, send, receive, in_place, true, true);
 }

@@ -22,6 +22,13 @@ void bcast_board(shm::Call& call, const Region& buffer, int root, bool good);
 // `flat`: the root publishes on its own board, and others expect that.
 void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, const TierChoice& tiers, bool flat);
 // `together`: peers may give the call up, or go another way.
+void gather_channels(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good,
+                     bool together);
+void gather_tiers(shm::Call& call, const Region& own, const Blocks& receive, int root, const Tiers& tiers);
+void scatter_channels(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good,
+                      bool together);
+void scatter_tiers(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place,
+                   const Tiers& tiers);
 void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
                       bool together);
 void allgather_rails(shm::Call& call, const Region& own, const Blocks& receive, const Tiers& rails);
@@ -31,8 +38,10 @@ void alltoall_rails(shm::Call& call, const Blocks& send, const Blocks& receive, 
 
 void barrier(shm::Call& call, const Selection& selection);
 void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection);
-void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good);
-void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
+void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good,
+            const Selection& selection);
+void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good,
+             const Selection& selection);
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
                const Selection& selection);
 // In place, `receive` also holds what is sent.

@@ -32,6 +32,14 @@ bool reduce_scatters(std::uint64_t bytes, const TeamTraits& members) {
   return reduce_scatter_path(bytes, members) == kPath;
 }
 template <DataPath kPath>
+bool gathers(std::uint64_t bytes, const TeamTraits& members) {
+  return gather_path(bytes, members) == kPath;
+}
+template <DataPath kPath>
+bool scatters(std::uint64_t bytes, const TeamTraits& members) {
+  return scatter_path(bytes, members) == kPath;
+}
+template <DataPath kPath>
 bool allgathers(std::uint64_t bytes, const TeamTraits& members) {
   return allgather_path(bytes, members) == kPath;
 }
@@ -55,8 +63,10 @@ constexpr Algorithm kManifest[] = {
     {Collective::barrier,         "tiers",         "barrier_tiers.cpp",         kTiers,            barriers<kTiers>},
     {Collective::bcast,           "board",         "bcast_board.cpp",           kWhole,            bcasts<kWhole>},
     {Collective::bcast,           "tiers",         "bcast_tiers.cpp",           kTiers,            bcasts<kTiers>},
-    {Collective::gather,          "channels",      "gather.cpp",                kWhole,            always},
-    {Collective::scatter,         "channels",      "scatter.cpp",               kWhole,            always},
+    {Collective::gather,          "channels",      "gather_channels.cpp",       kWhole,            gathers<kWhole>},
+    {Collective::gather,          "tiers",         "gather_tiers.cpp",          kTiers,            gathers<kTiers>, true},
+    {Collective::scatter,         "channels",      "scatter_channels.cpp",      kWhole,            scatters<kWhole>},
+    {Collective::scatter,         "tiers",         "scatter_tiers.cpp",         kTiers,            scatters<kTiers>, true},
     {Collective::allgather,       "boards",        "allgather.cpp",             kWhole,            allgathers<kWhole>},
     {Collective::allgather,       "rails",         "allgather_rails.cpp",       kRails,            allgathers<kRails>, true},
     {Collective::alltoall,        "channels",      "alltoall.cpp",              kWhole,            alltoalls<kWhole>},

@@ -76,7 +76,15 @@ inline DataPath reduce_scatter_path(std::uint64_t bytes, const TeamTraits& membe
   if (many && members.tiers) return DataPath::tiers;
   return is_for_root(members) ? DataPath::root : DataPath::slices;
 }
-// `bytes`: of all parts together.
+// `bytes`, here and below: of all parts together.
+inline DataPath gather_path(std::uint64_t bytes, const TeamTraits& members) {
+  const bool few = bytes <= kTuning.gather_tiers_bytes * static_cast<unsigned>(members.ranks);
+  return members.tiers && members.ranks >= kTuning.gather_tiers_ranks && few ? DataPath::tiers : DataPath::whole;
+}
+inline DataPath scatter_path(std::uint64_t bytes, const TeamTraits& members) {
+  const bool few = bytes <= kTuning.scatter_tiers_bytes * static_cast<unsigned>(members.ranks);
+  return members.tiers && members.ranks >= kTuning.scatter_tiers_ranks && few ? DataPath::tiers : DataPath::whole;
+}
 inline DataPath allgather_path(std::uint64_t bytes, const TeamTraits& members) {
   const std::uint64_t ranks = static_cast<unsigned>(members.ranks);
   if (members.rails == 0 || members.ranks < kTuning.rails_gather_ranks) return DataPath::whole;

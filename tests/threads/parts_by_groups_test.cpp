@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allgather and Alltoall by rails, in jobs of few and many ranks and on fabricated placements.
+// Allgather and Alltoall by rails, Gather and Scatter by tiers, in jobs of few and many ranks and on
+// fabricated placements.
 #include <optional>
 
 #include "threads/moving_calls.hpp"
@@ -8,13 +9,17 @@
 namespace stretto::test {
 namespace {
 
-constexpr const char* kByRails = "allgather: shm:rails\nalltoall: shm:rails\n";
+constexpr const char* kByGroups = "allgather: shm:rails\nalltoall: shm:rails\ngather: shm:tiers\nscatter: shm:tiers\n";
+constexpr const char* kStraight =
+    "allgather: shm:boards\nalltoall: shm:channels\ngather: shm:channels\nscatter: shm:channels\n";
 constexpr std::int32_t kElementBytes = 12;  // of moving::layout_of
 
 // What all ranks know of a call. It is derived from the seed alone.
 struct Parts {
   std::uint64_t seed;
-  bool to_each, in_place;
+  Collective collective;
+  int root;
+  bool in_place;
   std::int32_t count;
   int sleeper;
   std::vector<unsigned> layouts;      // by rank
@@ -22,7 +27,9 @@ struct Parts {
 
   Parts(std::uint64_t s, int ranks) : seed(s) {
     std::mt19937_64 random(s);
-    to_each = random() % 2 == 0;
+    const Collective all[] = {Collective::allgather, Collective::alltoall, Collective::gather, Collective::scatter};
+    collective = all[random() % std::size(all)];
+    root = static_cast<int>(random() % static_cast<unsigned>(ranks));
     in_place = random() % 3 == 0;
     const std::int32_t counts[] = {0, 1, 2, 7, 43, 90, 400};
     count = counts[random() % (ranks > 17 ? 5 : std::size(counts))];
@@ -32,6 +39,13 @@ struct Parts {
       surplus.push_back(!in_place && random() % 4 == 0 ? static_cast<std::int32_t>(random() % 5) : 0);
     }
   }
+  // Whether a rank sends others different parts.
+  [[nodiscard]] bool to_each() const { return collective == Collective::alltoall || collective == Collective::scatter; }
+  [[nodiscard]] bool has_root() const { return collective == Collective::gather || collective == Collective::scatter; }
+  [[nodiscard]] bool sends_all(int rank) const {
+    return collective == Collective::alltoall || (collective == Collective::scatter && rank == root);
+  }
+  [[nodiscard]] bool receives_all(int rank) const { return collective != Collective::scatter && (!has_root() || rank == root); }
 };
 
 class Rank {
@@ -46,12 +60,22 @@ class Rank {
   void play() {
     if (p_.sleeper == self_) std::this_thread::sleep_for(std::chrono::microseconds(p_.seed % 300));
     EXPECT_EQ(attempt(p_.count, true), Status::ok) << "seed " << p_.seed;
-    for (int r = 0; r < ranks_; ++r) received_->check(r, bytes(), p_.seed, r, p_.to_each ? self_ : 0);
+    check();
+  }
+  // What has come is what was sent.
+  void check() {
+    const bool is_root = self_ == p_.root;
+    if (p_.collective == Collective::scatter) {
+      if (!is_root || !p_.in_place) received_->check(0, bytes(), p_.seed, p_.root, self_);
+    } else if (p_.receives_all(self_)) {
+      for (int r = 0; r < ranks_; ++r) received_->check(r, bytes(), p_.seed, r, p_.to_each() ? self_ : 0);
+    }
     received_->check_rest(p_.seed);
   }
   // As a rank that gives this count, or whose arguments are wrong.
   Status attempt(std::int32_t count, bool good) {
-    const int blocks = p_.to_each ? ranks_ : 1;
+    const int blocks = p_.sends_all(self_) ? ranks_ : 1, rooms = p_.receives_all(self_) ? ranks_ : 1;
+    const bool is_root = self_ == p_.root, in_place = p_.in_place && (!p_.has_root() || is_root);
     const auto spread = [&](std::int32_t each, int of) {
       std::vector<std::int32_t> displs;
       for (int b = 0; b < of; ++b) displs.push_back(b * each);
@@ -59,15 +83,23 @@ class Rank {
     };
     const std::int32_t room = count + p_.surplus[static_cast<std::size_t>(self_)];
     moving::Memory sent(layout_, std::vector(static_cast<std::size_t>(blocks), count), spread(count, blocks));
-    received_.emplace(layout_, std::vector(static_cast<std::size_t>(ranks_), room), spread(room, ranks_));
+    received_.emplace(layout_, std::vector(static_cast<std::size_t>(rooms), room), spread(room, rooms));
     for (int b = 0; b < blocks; ++b) sent.fill(b, p_.seed, self_, b);
-    for (int b = 0; b < ranks_ && p_.in_place; ++b) {
-      if (p_.to_each || b == self_) received_->fill(b, p_.seed, self_, p_.to_each ? b : 0);
+    for (int b = 0; b < rooms && in_place && p_.receives_all(self_); ++b) {
+      if (p_.to_each() || b == self_) received_->fill(b, p_.seed, self_, p_.to_each() ? b : 0);
     }
     const Blocks out{sent.block(0).base, &layout_, static_cast<std::uint64_t>(count)};
     const Blocks in{received_->block(0).base, &layout_, static_cast<std::uint64_t>(room)};
-    if (p_.to_each) return engine::alltoall(comm_, Collective::alltoall, out, in, p_.in_place, good).status;
-    return engine::allgather(comm_, Collective::allgather, sent.block(0), in, p_.in_place, good).status;
+    const Collective as = p_.collective;
+    switch (as) {
+      case Collective::alltoall: return engine::alltoall(comm_, as, out, in, in_place, good).status;
+      case Collective::gather:
+        return engine::gather(comm_, as, sent.block(0), is_root ? in : Blocks{}, p_.root, in_place, good).status;
+      case Collective::scatter:
+        return engine::scatter(comm_, as, is_root ? out : Blocks{}, received_->block(0), p_.root, in_place, good)
+            .status;
+      default: return engine::allgather(comm_, as, sent.block(0), in, in_place, good).status;
+    }
   }
 
  private:
@@ -85,12 +117,12 @@ struct Where {
   int tiers;  // of kFabricatedTiers
 };
 
-class PartsByRails : public testing::TestWithParam<Where> {
+class PartsByGroups : public testing::TestWithParam<Where> {
  protected:
-  PartsByRails() { g_tiers = &kFabricatedTiers[GetParam().tiers]; }
-  ~PartsByRails() override { g_tiers = nullptr; }
-  PartsByRails(const PartsByRails&) = delete;
-  PartsByRails& operator=(const PartsByRails&) = delete;
+  PartsByGroups() { g_tiers = &kFabricatedTiers[GetParam().tiers]; }
+  ~PartsByGroups() override { g_tiers = nullptr; }
+  PartsByGroups(const PartsByGroups&) = delete;
+  PartsByGroups& operator=(const PartsByGroups&) = delete;
 
   [[nodiscard]] static int size() { return GetParam().size; }
   // Many threads on few processors take turns.
@@ -107,13 +139,13 @@ class PartsByRails : public testing::TestWithParam<Where> {
   }
 };
 
-TEST_P(PartsByRails, ArriveAsTheyWereSent) {
+TEST_P(PartsByGroups, ArriveAsTheyWereSent) {
   engine::Settings single = few_slots();
   single.single_copy = SingleCopyChoice::always;
   const struct {
     engine::Settings settings;
     const char* rules;
-  } ways[] = {{few_slots(), ""}, {few_slots(), kByRails}, {{}, kByRails}, {single, kByRails}};
+  } ways[] = {{few_slots(), ""}, {few_slots(), kByGroups}, {{}, kByGroups}, {single, kByGroups}};
   for (const auto& way : ways) {
     run(way.settings, [&](int, Comm& comm) {
       obey(comm, way.rules);
@@ -126,8 +158,8 @@ TEST_P(PartsByRails, ArriveAsTheyWereSent) {
 }
 
 // No rank hangs, nobody takes wrong data for right ones, and the next call is as good as any.
-TEST_P(PartsByRails, MistakesOfOneRankLeaveNobodyWaiting) {
-  for (const char* const rules : {"", kByRails}) {
+TEST_P(PartsByGroups, MistakesOfOneRankLeaveNobodyWaiting) {
+  for (const char* const rules : {"", kByGroups}) {
     run(few_slots(), [&](int rank, Comm& comm) {
       obey(comm, rules);
       for (int i = 0; i < cases(8) && !HasFailure(); ++i) {
@@ -135,9 +167,18 @@ TEST_P(PartsByRails, MistakesOfOneRankLeaveNobodyWaiting) {
         const int wrong = static_cast<int>(parts.seed * 5 % static_cast<unsigned>(size()));
         const bool bad = i % 2 == 0;
         const std::int32_t count = rank == wrong && !bad ? parts.count + 1 + i % 3 * 200 : parts.count;
-        const Status status = Rank(comm, parts).attempt(count, rank != wrong || !bad);
+        Rank own(comm, parts);
+        const Status status = own.attempt(count, rank != wrong || !bad);
         const bool told =
             status == Status::peer_failed || status == Status::other_length || status == Status::truncated;
+        if (parts.has_root() && rank != wrong) {  // who has done its part need not know
+          EXPECT_TRUE(told || status == Status::ok) << "seed " << parts.seed << " status " << static_cast<int>(status);
+          const bool needs_all = parts.collective == Collective::gather && rank == parts.root;
+          EXPECT_FALSE(needs_all && status == Status::ok && *rules != 0) << "seed " << parts.seed;
+          if (status == Status::ok && *rules != 0) own.check();
+          continue;
+        }
+        if (parts.has_root() && !bad) continue;
         if (bad) {
           EXPECT_EQ(status, rank == wrong ? Status::invalid : Status::peer_failed) << "seed " << parts.seed;
         } else {
@@ -153,14 +194,15 @@ TEST_P(PartsByRails, MistakesOfOneRankLeaveNobodyWaiting) {
 }
 
 // As ranks do whose counts lie on both sides of a threshold.
-TEST_P(PartsByRails, RanksThatGoDifferentWaysNotice) {
+TEST_P(PartsByGroups, RanksThatGoDifferentWaysNotice) {
   run({}, [&](int rank, Comm& comm) {
     for (int i = 0; i < cases(4); ++i) {
       const bool odd = (rank == i % size()) != (i % 2 == 0);
       Parts parts(300u + static_cast<unsigned>(i), size());
-      obey(comm, odd ? kByRails : "allgather: shm:boards\nalltoall: shm:channels\n");
+      obey(comm, odd ? kByGroups : kStraight);
       const Status status = Rank(comm, parts).attempt(parts.count, true);
-      EXPECT_TRUE(status == Status::other_length || status == Status::peer_failed) << static_cast<int>(status);
+      const bool must_know = !parts.has_root() || (parts.collective == Collective::gather && rank == parts.root);
+      EXPECT_TRUE(!must_know || status == Status::other_length || status == Status::peer_failed) << static_cast<int>(status);
     }
   });
 }
@@ -176,13 +218,13 @@ std::vector<Where> few_ranks() {
 std::string name_of(const testing::TestParamInfo<Where>& where) {
   return std::to_string(where.param.size) + "by" + std::to_string(where.param.tiers);
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, PartsByRails, testing::ValuesIn(few_ranks()), name_of);
+INSTANTIATE_TEST_SUITE_P(Ranks, PartsByGroups, testing::ValuesIn(few_ranks()), name_of);
 
 // Under sanitizers these take minutes: --gtest_also_run_disabled_tests runs them.
 #if defined(__SANITIZE_THREAD__)
-INSTANTIATE_TEST_SUITE_P(DISABLED_ManyRanks, PartsByRails, testing::Values(Where{33, 1}, Where{64, 2}), name_of);
+INSTANTIATE_TEST_SUITE_P(DISABLED_ManyRanks, PartsByGroups, testing::Values(Where{33, 1}, Where{64, 2}), name_of);
 #else
-INSTANTIATE_TEST_SUITE_P(ManyRanks, PartsByRails, testing::Values(Where{33, 1}, Where{64, 2}), name_of);
+INSTANTIATE_TEST_SUITE_P(ManyRanks, PartsByGroups, testing::Values(Where{33, 1}, Where{64, 2}), name_of);
 #endif
 
 }  // namespace
