@@ -130,9 +130,12 @@ struct Tuning {
   // `rails_flat_bytes` together.
   std::size_t rails_reduce_bytes = 128, rails_scatter_bytes = 2 << 10;
   std::size_t rails_flat_bytes = 1 << 10;
-  // Of this many ranks on, parts of up to so many bytes go by tiers to the root, and from it.
-  int gather_tiers_ranks = 32, scatter_tiers_ranks = 32;
-  std::size_t gather_tiers_bytes = 64, scatter_tiers_bytes = 64;
+  // Of this many ranks on, parts go by tiers to the root: those of up to so many bytes, and those
+  // from `from` to `to`. In between, a record has a part, and what a leader has is longer.
+  struct GatherTiers {
+    int least_ranks;
+    std::size_t short_to, from, to;
+  } gather_tiers = {64, 32, 65, 1 << 10};
   // Of this many ranks on, parts of an Allgather go by rails up to `rails_gather_bytes`, and from
   // `from` bytes to `to`; to `to_uneven` where an L3 cache has several groups or some ranks have no
   // slice. In between, one slot that all read takes less than one on each level. Longer ones would

@@ -157,10 +157,8 @@ Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& rece
 
 Outcome scatter(Comm& comm, Collective as, const Blocks& send, const Region& receive, int root, bool in_place,
                 bool good) {
-  return call_as(comm, as, descriptor_of(receive, root, good), [&](shm::Call& call) {
-    const Region own = comm_rank(comm) == root ? send.at(root) : receive;
-    coll_shm::scatter(call, send, receive, root, in_place, good, selection_of_parts(comm, as, own));
-  });
+  return call_as(comm, as, descriptor_of(receive, root, good),
+                 [&](shm::Call& call) { coll_shm::scatter(call, send, receive, root, in_place, good); });
 }
 
 Outcome allgather(Comm& comm, Collective as, const Region& send, const Blocks& receive, bool in_place, bool good) {

@@ -90,6 +90,15 @@ def test_rails_of_allgathers_cross_between_sockets_once() -> None:
     assert row["socket_transfers"] <= 128 * (512 / 64 + 2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["epyc-2x64", "xeon-wide-l3", "arm-2x64"])
+def test_gathers_by_tiers_take_no_longer_than_queues_to_the_root(name: str) -> None:
+    for size in (8, 128, 512):
+        ours, straight = ask(machines.load(name), "gather", 128, [size], [node.OURS, "shm:channels"])
+        assert ours["way"] == "shm:tiers"
+        assert ours["time_us"] <= straight["time_us"], size
+
+
 # (ranks, bytes) of an Allgather, and of an Alltoall: the ends of what goes by rails.
 BY_RAILS = {
     "allgather": [(32, 8), (32, 64), (64, 64), (96, 8), (32, 512), (64, 1024)],

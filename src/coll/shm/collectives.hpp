@@ -25,10 +25,6 @@ void bcast_tiers(shm::Call& call, const Region& buffer, int root, bool good, con
 void gather_channels(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good,
                      bool together);
 void gather_tiers(shm::Call& call, const Region& own, const Blocks& receive, int root, const Tiers& tiers);
-void scatter_channels(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good,
-                      bool together);
-void scatter_tiers(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place,
-                   const Tiers& tiers);
 void allgather_boards(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
                       bool together);
 void allgather_rails(shm::Call& call, const Region& own, const Blocks& receive, const Tiers& rails);
@@ -40,8 +36,7 @@ void barrier(shm::Call& call, const Selection& selection);
 void bcast(shm::Call& call, const Region& buffer, int root, bool good, const Selection& selection);
 void gather(shm::Call& call, const Region& send, const Blocks& receive, int root, bool in_place, bool good,
             const Selection& selection);
-void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good,
-             const Selection& selection);
+void scatter(shm::Call& call, const Blocks& send, const Region& receive, int root, bool in_place, bool good);
 void allgather(shm::Call& call, const Region& send, const Blocks& receive, bool in_place, bool good,
                const Selection& selection);
 // In place, `receive` also holds what is sent.

@@ -36,10 +36,6 @@ bool gathers(std::uint64_t bytes, const TeamTraits& members) {
   return gather_path(bytes, members) == kPath;
 }
 template <DataPath kPath>
-bool scatters(std::uint64_t bytes, const TeamTraits& members) {
-  return scatter_path(bytes, members) == kPath;
-}
-template <DataPath kPath>
 bool allgathers(std::uint64_t bytes, const TeamTraits& members) {
   return allgather_path(bytes, members) == kPath;
 }
@@ -65,8 +61,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::bcast,           "tiers",         "bcast_tiers.cpp",           kTiers,            bcasts<kTiers>},
     {Collective::gather,          "channels",      "gather_channels.cpp",       kWhole,            gathers<kWhole>},
     {Collective::gather,          "tiers",         "gather_tiers.cpp",          kTiers,            gathers<kTiers>, true},
-    {Collective::scatter,         "channels",      "scatter_channels.cpp",      kWhole,            scatters<kWhole>},
-    {Collective::scatter,         "tiers",         "scatter_tiers.cpp",         kTiers,            scatters<kTiers>, true},
+    {Collective::scatter,         "channels",      "scatter.cpp",               kWhole,            always},
     {Collective::allgather,       "boards",        "allgather.cpp",             kWhole,            allgathers<kWhole>},
     {Collective::allgather,       "rails",         "allgather_rails.cpp",       kRails,            allgathers<kRails>, true},
     {Collective::alltoall,        "channels",      "alltoall.cpp",              kWhole,            alltoalls<kWhole>},

@@ -78,12 +78,10 @@ inline DataPath reduce_scatter_path(std::uint64_t bytes, const TeamTraits& membe
 }
 // `bytes`, here and below: of all parts together.
 inline DataPath gather_path(std::uint64_t bytes, const TeamTraits& members) {
-  const bool few = bytes <= kTuning.gather_tiers_bytes * static_cast<unsigned>(members.ranks);
-  return members.tiers && members.ranks >= kTuning.gather_tiers_ranks && few ? DataPath::tiers : DataPath::whole;
-}
-inline DataPath scatter_path(std::uint64_t bytes, const TeamTraits& members) {
-  const bool few = bytes <= kTuning.scatter_tiers_bytes * static_cast<unsigned>(members.ranks);
-  return members.tiers && members.ranks >= kTuning.scatter_tiers_ranks && few ? DataPath::tiers : DataPath::whole;
+  const Tuning::GatherTiers& by = kTuning.gather_tiers;
+  const std::uint64_t ranks = static_cast<unsigned>(members.ranks);
+  const bool fit = bytes <= by.short_to * ranks || (bytes >= by.from * ranks && bytes <= by.to * ranks);
+  return members.tiers && members.ranks >= by.least_ranks && fit ? DataPath::tiers : DataPath::whole;
 }
 inline DataPath allgather_path(std::uint64_t bytes, const TeamTraits& members) {
   const std::uint64_t ranks = static_cast<unsigned>(members.ranks);
