@@ -77,6 +77,28 @@ def by_ranks(docs: list[Doc], name: Callable[[Doc], str]) -> Lines:
     return table(("", "ranks", "mean", "best", "worst"), rows)
 
 
+@summary("stretto.cluster.bench")
+def cluster_beside(docs: list[Doc]) -> Lines:
+    """Each operation's geometric mean and worst size, on each cluster."""
+    where = [(doc, ranks) for doc in docs for ranks in unique(r["map"] for r in doc["results"])]
+
+    def head(doc: Doc, ranks: str) -> str:
+        shape, each = doc["cluster"], doc["cluster"]["ranks_per_host"]
+        order = "" if each == 1 else {"slot": ", in blocks", "node": ", in turn"}.get(ranks, "")
+        return f"{mpi_of(doc)}, {shape['leaves'] * shape['hosts_per_leaf']} x {each}{order}"
+
+    def cell(doc: Doc, ranks: str, op: str | None) -> str:
+        found = [r for r in doc["results"] if r["map"] == ranks and op in (None, r["op"])]
+        if not found:
+            return ""
+        worst = max(found, key=lambda r: r["ratio"])
+        return f"**{mean(r['ratio'] for r in found):.2f}**, {worst['ratio']:.2f} ({place(worst)})".replace(" ()", "")
+
+    names = {op: op for op in unique(r["op"] for doc in docs for r in doc["results"])}
+    rows = [[name, *(cell(*each, op) for each in where)] for op, name in (*names.items(), (None, "**all**"))]
+    return table(["mean, worst", *(head(*each) for each in where)], rows)
+
+
 @summary("stretto.nonblocking")
 def nonblocking_beside(docs: list[Doc]) -> Lines:
     return by_ranks(docs, lambda r: f"{r['op'].capitalize()}, {size(r['bytes'])}".removesuffix(", 0 B"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 
 from figure_texts import Doc, Lines, mean, microseconds, place, size, table, unique
@@ -105,6 +106,27 @@ def cluster_sizes(doc: Doc) -> Lines:
         found = [next((r for r in of_call(doc, call) if r["bytes"] == length), None) for call in calls]
         rows.append([size(length), *(f"{microseconds(r['ours_us'])}, {r['ratio']:.2f}" if r else "" for r in found)])
     return table(cluster_head(doc), rows)
+
+
+# ---- dev/job_accuracy.py -------------------------------------------------------------------------
+
+
+@view("stretto.job_accuracy")
+def accuracy_programs(doc: Doc) -> Lines:
+    """What was measured and what a replay said, of each program on each network."""
+    recorded, *others = doc["rates"]
+
+    def cells(row: Doc) -> list[str]:
+        measured, predicted = (statistics.median(row[key]) for key in ("measured_s", "predicted_s"))
+        return [f"{measured:.2f} s", f"{predicted:.2f} s, {row['error']:+.1%}"]
+
+    rows = [[each["program"], *(cell for row in each["rows"] for cell in cells(row))] for each in doc["programs"]]
+    heads = [f"{recorded}bit/s, recorded", "replayed"]
+    heads += [word for rate in others for word in (f"{rate}bit/s", "predicted")]
+    summary = f"Median error: {doc['own_median']:.1%} on the network that was recorded, worst {doc['own_worst']:.1%}"
+    if others:
+        summary += f"; {doc['other_median']:.1%} on the others, worst {doc['other_worst']:.1%}"
+    return [*table(["program", *heads], rows), "", f"{summary}."]
 
 
 # ---- stretto bench --suite kv --------------------------------------------------------------------

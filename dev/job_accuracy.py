@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stretto.core import machine
 from stretto.core.console import note
 from stretto.mpi import choosing
 from stretto.native import programs
@@ -53,11 +54,11 @@ LU = """'ScaLAPACK LU factorization input file'
 'LU test'
 'LU.out'                output file name (if any)
 6                       device out
-1                       number of problems sizes
-1500                    values of M
-1500                    values of N
-1                       number of NB's
-64                      values of NB
+20                      number of problems sizes
+600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600                 values of M
+600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600 600                 values of N
+3                       number of NB's
+16 32 64                values of NB
 1                       number of NRHS's
 1                       values of NRHS
 1                       number of NBRHS's
@@ -87,10 +88,12 @@ def all_programs() -> Iterator[Program]:
     yield example("fft3d", "--size", "128", "--repeat", "10")
     yield example("sample_sort", "--keys", "2000000", "--repeat", "5")
     yield example("sgd", "1000", "16384")
-    yield example("kmeans", "200000")
+    yield example("kmeans", "4000000")
     yield example("pagerank", "--vertices", "200000", "--degree", "8")
     if shutil.which("lmp"):
-        yield Program("lammps", ["lmp", "-in", "in.melt"], {"in.melt": MELT.format(size=16, steps=100)}, "openmpi@system")
+        yield Program(
+            "lammps", ["lmp", "-in", "in.melt"], {"in.melt": MELT.format(size=16, steps=100)}, "openmpi@system"
+        )
     for folder in Path("/usr/lib").glob("*/scalapack/openmpi-tests"):
         yield Program("scalapack lu", [str(folder / "xdlu")], {"LU.dat": LU}, "openmpi@system")
 
@@ -98,7 +101,22 @@ def all_programs() -> Iterator[Program]:
 @contextmanager
 def cluster(rate: str, hosts: int) -> Iterator[str]:
     name = f"jobs-{rate.lower().replace(chr(46), chr(45))}"
-    call(["cluster", "up", "--name", name, "--leaves", "1", "--hosts", str(hosts), "--per-host", "1", "--host-rate", rate])
+    call(
+        [
+            "cluster",
+            "up",
+            "--name",
+            name,
+            "--leaves",
+            "1",
+            "--hosts",
+            str(hosts),
+            "--per-host",
+            "1",
+            "--host-rate",
+            rate,
+        ]
+    )
     try:
         yield name
     finally:
@@ -150,11 +168,24 @@ def measure(program: Program, rates: list[str], runs: int, clusters: dict[str, s
         key = "predicted_s" if i else "replayed_s"
         predicted = [answer["what_if"][i][key] for answer in answers]
         truth = statistics.median(measured[rate])
-        rows.append({"rate": rate, "measured_s": measured[rate], "predicted_s": predicted,
-                     "error": statistics.median(predicted) / truth - 1})
-        note(f"{program.name} {rate}: measured {truth:.3f} s, predicted {statistics.median(predicted):.3f} s, {rows[-1]['error']:+.1%}")
-    return {"program": program.name, "argv": program.argv, "ranks": answers[0]["ranks"],
-            "efficiencies": answers[0]["efficiencies"], "rows": rows}
+        rows.append(
+            {
+                "rate": rate,
+                "measured_s": measured[rate],
+                "predicted_s": predicted,
+                "error": statistics.median(predicted) / truth - 1,
+            }
+        )
+        note(
+            f"{program.name} {rate}: measured {truth:.3f} s, predicted {statistics.median(predicted):.3f} s, {rows[-1]['error']:+.1%}"
+        )
+    return {
+        "program": program.name,
+        "argv": program.argv,
+        "ranks": answers[0]["ranks"],
+        "efficiencies": answers[0]["efficiencies"],
+        "rows": rows,
+    }
 
 
 def main() -> int:
@@ -180,10 +211,17 @@ def main() -> int:
     errors = [abs(row["error"]) for each in found for row in each["rows"][1:]]
     own = [abs(each["rows"][0]["error"]) for each in found]
     document = {
-        "schema": "stretto.job_accuracy/1", "hosts": options.hosts, "rates": rates, "runs": options.runs,
-        "command": " ".join(["dev/job_accuracy.py", *sys.argv[1:]]), "programs": found,
-        "own_median": statistics.median(own), "own_worst": max(own),
-        "other_median": statistics.median(errors) if errors else None, "other_worst": max(errors, default=None),
+        "schema": "stretto.job_accuracy/1",
+        "machine": machine.one_line(),
+        "hosts": options.hosts,
+        "rates": rates,
+        "runs": options.runs,
+        "command": " ".join(["dev/job_accuracy.py", *sys.argv[1:]]),
+        "programs": found,
+        "own_median": statistics.median(own),
+        "own_worst": max(own),
+        "other_median": statistics.median(errors) if errors else None,
+        "other_worst": max(errors, default=None),
     }
     options.json.write_text(json.dumps(document, indent=1) + "\n")
     return 0
