@@ -113,20 +113,17 @@ def cluster_sizes(doc: Doc) -> Lines:
 
 @view("stretto.job_accuracy")
 def accuracy_programs(doc: Doc) -> Lines:
-    """What was measured and what a replay said, of each program on each network."""
-    recorded, *others = doc["rates"]
+    """What a replay of each program said, what was measured, and the error."""
 
-    def cells(row: Doc) -> list[str]:
-        measured, predicted = (statistics.median(row[key]) for key in ("measured_s", "predicted_s"))
-        return [f"{measured:.2f} s", f"{predicted:.2f} s, {row['error']:+.1%}"]
+    def cell(row: Doc) -> str:
+        predicted, measured = (statistics.median(row[key]) for key in ("predicted_s", "measured_s"))
+        return f"{predicted:.2f}, {measured:.2f} s: {row['error']:+.1%}"
 
-    rows = [[each["program"], *(cell for row in each["rows"] for cell in cells(row))] for each in doc["programs"]]
-    heads = [f"{recorded}bit/s, recorded", "replayed"]
-    heads += [word for rate in others for word in (f"{rate}bit/s", "predicted")]
-    summary = f"Median error: {doc['own_median']:.1%} on the network that was recorded, worst {doc['own_worst']:.1%}"
-    if others:
-        summary += f"; {doc['other_median']:.1%} on the others, worst {doc['other_worst']:.1%}"
-    return [*table(["program", *heads], rows), "", f"{summary}."]
+    asked = doc["programs"][0]["rows"]
+    rows = [[each["program"], *(cell(row) for row in each["rows"])] for each in doc["programs"]]
+    errors = [doc["errors"][row["question"]] for row in asked]
+    rows.append(["**error: median, worst**", *(f"**{each['median']:.1%}**, {each['worst']:.1%}" for each in errors)])
+    return table(["predicted, measured", *(row["question"] for row in asked)], rows)
 
 
 # ---- stretto bench --suite kv --------------------------------------------------------------------

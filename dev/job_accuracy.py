@@ -5,8 +5,9 @@
     dev/job_accuracy.py --json FILE [--hosts N] [--rates 1G,0.2G,5G] [--runs N] [--only NAME,..]
 
 It makes a cluster of namespaces for each rate, one rank on each host. On the cluster of the first rate it measures
-a profile. It records each program on all clusters, several times. A recording of the first rate predicts all rates,
-by `stretto model job --set bandwidth=xF`; the median of what was measured there says how right it is.
+a profile. It records each program on all clusters, several times, and at the first rate also with the MPI's own
+collectives. Recordings of the first rate predict all rates, by `stretto model job --set bandwidth=xF`, and those
+without Stretto the time with it, by `--collectives stretto`. Medians are compared with what was measured.
 
 Programs of Debian that are not installed are left out: `apt-get install --no-install-recommends lammps scalapack-mpi-test`.
 """
@@ -21,17 +22,20 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stretto.cluster.plan import parse_rate
+from stretto.commands.run import LEFT_TO_MPI
 from stretto.core import machine
 from stretto.core.console import note
 from stretto.mpi import choosing
 from stretto.native import programs
 
+Doc = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 STRETTO = ROOT / "stretto"
 MELT = """units lj
@@ -130,62 +134,89 @@ def call(words: list[str], cwd: Path = ROOT) -> str:
     return done.stdout
 
 
-def record(program: Program, on: str, folder: Path, options: list[str]) -> Path:
-    """A recording, and the time between Init and Finalize is in it."""
+@dataclass(frozen=True)
+class Setting:
+    """Where and how a program runs."""
+
+    rate: str
+    served: bool = True  # by Stretto
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a recording of one setting is asked about another."""
+
+    name: str
+    recorded: Setting
+    asked: Setting
+    words: tuple[str, ...] = ()
+
+
+def questions(rates: list[str]) -> list[Question]:
+    here = Setting(rates[0])
+
+    def of_rate(rate: str) -> Question:
+        by = parse_rate(rate) / parse_rate(here.rate)
+        return Question(f"{rate}bit/s", here, Setting(rate), ("--set", f"bandwidth=x{by:g}"))
+
+    return [
+        Question(f"{here.rate}bit/s, as recorded", here, here),
+        *map(of_rate, rates[1:]),
+        Question("with Stretto", Setting(here.rate, False), here, ("--collectives", "stretto")),
+    ]
+
+
+def record(program: Program, on: str, folder: Path, served: bool) -> Path:
+    """A recording. The time between Init and Finalize is in it."""
     folder.mkdir(parents=True)
     for name, text in program.files.items():
         (folder / name).write_text(text)
     job = folder / "job"
-    words = ["cluster", "run", "--name", on, "--mpi", program.mpi, "--set", f"record={job}", *options]
-    call([*words, "--", *program.argv], folder)
+    settings = {} if served else {name.removeprefix("STRETTO_").lower(): value for name, value in LEFT_TO_MPI.items()}
+    words = [word for name, value in {"record": str(job), **settings}.items() for word in ("--set", f"{name}={value}")]
+    call(["cluster", "run", "--name", on, "--mpi", program.mpi, *words, "--", *program.argv], folder)
     return job
 
 
-def replayed(job: Path, profile: Path, changes: list[str]) -> dict[str, Any]:
-    sets = [word for change in changes for word in ("--set", change)]
-    return json.loads(
-        call(["model", "job", str(job), "--profile", str(profile), "--levels", "node:1", *sets, "--json", "-"])
-    )
+def replayed(job: Path, profile: Path, words: Sequence[str]) -> dict[str, Any]:
+    return json.loads(call(["model", "job", str(job), "--profile", str(profile), *words, "--json", "-"]))
 
 
-def bits(rate: str) -> float:
-    return float(rate[:-1]) * {"G": 1e9, "M": 1e6}[rate[-1]]
-
-
-def measure(program: Program, rates: list[str], runs: int, clusters: dict[str, str], folder: Path) -> dict[str, Any]:
-    """All rates in turn, so that a busy minute meets all of them."""
-    jobs: dict[str, list[Path]] = {rate: [] for rate in rates}
+def measure(program: Program, asked: list[Question], runs: int, clusters: dict[str, str], folder: Path) -> Doc:
+    """All settings in turn, so that a busy minute meets all of them."""
+    settings = list(dict.fromkeys(s for question in asked for s in (question.recorded, question.asked)))
+    jobs: dict[Setting, list[Path]] = {setting: [] for setting in settings}
     for run in range(runs):
-        for rate in rates:
-            jobs[rate].append(record(program, clusters[rate], folder / program.name / f"{rate}-{run}", []))
-    changes = [f"bandwidth=x{bits(rate) / bits(rates[0]):g}" for rate in rates[1:]]
-    answers = [replayed(job, folder / "profile", changes) for job in jobs[rates[0]]]
-    measured = {rates[0]: [answer["measured_s"] for answer in answers]}
-    for rate in rates[1:]:
-        measured[rate] = [replayed(job, folder / "profile", [])["measured_s"] for job in jobs[rate]]
+        for setting in settings:
+            into = folder / program.name / f"{setting.rate}-{'on' if setting.served else 'off'}-{run}"
+            jobs[setting].append(record(program, clusters[setting.rate], into, setting.served))
+    measured = {s: [replayed(job, folder / "profile", [])["measured_s"] for job in jobs[s]] for s in settings}
     rows = []
-    for i, rate in enumerate(rates):
-        key = "predicted_s" if i else "replayed_s"
-        predicted = [answer["what_if"][i][key] for answer in answers]
-        truth = statistics.median(measured[rate])
-        rows.append(
-            {
-                "rate": rate,
-                "measured_s": measured[rate],
-                "predicted_s": predicted,
-                "error": statistics.median(predicted) / truth - 1,
-            }
-        )
+    for question in asked:
+        key = "predicted_s" if question.words else "replayed_s"
+        answers = [replayed(job, folder / "profile", question.words) for job in jobs[question.recorded]]
+        predicted = [answer["what_if"][-1][key] for answer in answers]
+        row = {
+            "question": question.name,
+            "recorded_s": measured[question.recorded],
+            "measured_s": measured[question.asked],
+            "predicted_s": predicted,
+            "error": statistics.median(predicted) / statistics.median(measured[question.asked]) - 1,
+        }
+        rows.append(row)
         note(
-            f"{program.name} {rate}: measured {truth:.3f} s, predicted {statistics.median(predicted):.3f} s, {rows[-1]['error']:+.1%}"
+            f"{program.name}, {question.name}: predicted {statistics.median(predicted):.3f} s, "
+            f"measured {statistics.median(row['measured_s']):.3f} s, {row['error']:+.1%}"
         )
-    return {
-        "program": program.name,
-        "argv": program.argv,
-        "ranks": answers[0]["ranks"],
-        "efficiencies": answers[0]["efficiencies"],
-        "rows": rows,
-    }
+    return {"program": program.name, "argv": program.argv, "rows": rows}
+
+
+def summed_up(found: list[Doc]) -> Doc:
+    """The median and the worst error of each question."""
+    errors: dict[str, list[float]] = {}
+    for row in (row for each in found for row in each["rows"]):
+        errors.setdefault(row["question"], []).append(abs(row["error"]))
+    return {name: {"median": statistics.median(all_of), "worst": max(all_of)} for name, all_of in errors.items()}
 
 
 def main() -> int:
@@ -200,28 +231,19 @@ def main() -> int:
     rates = options.rates.split(",")
     folder = Path(options.keep or tempfile.mkdtemp(prefix="stretto-jobs-")).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
+    wanted = [p for p in all_programs() if not options.only or p.name in options.only.split(",")]
     with contextlib.ExitStack() as stack:
         clusters = {rate: stack.enter_context(cluster(rate, options.hosts)) for rate in rates}
         call(["model", "measure", "--cluster", clusters[rates[0]], "--profile", str(folder / "profile"), "--force"])
-        for program in all_programs():
-            if options.only and program.name not in options.only.split(","):
-                continue
-            found.append(measure(program, rates, options.runs, clusters, folder))
-    errors = [abs(row["error"]) for each in found for row in each["rows"][1:]]
-    own = [abs(each["rows"][0]["error"]) for each in found]
+        found = [measure(each, questions(rates), options.runs, clusters, folder) for each in wanted]
     document = {
         "schema": "stretto.job_accuracy/1",
         "machine": machine.one_line(),
         "hosts": options.hosts,
-        "rates": rates,
         "runs": options.runs,
         "command": " ".join(["dev/job_accuracy.py", *sys.argv[1:]]),
         "programs": found,
-        "own_median": statistics.median(own),
-        "own_worst": max(own),
-        "other_median": statistics.median(errors) if errors else None,
-        "other_worst": max(errors, default=None),
+        "errors": summed_up(found),
     }
     options.json.write_text(json.dumps(document, indent=1) + "\n")
     return 0
