@@ -9,7 +9,9 @@ a profile. It records each program on all clusters, several times, and at the fi
 collectives. Recordings of the first rate predict all rates, by `stretto model job --set bandwidth=xF`, and those
 without Stretto the time with it, by `--collectives stretto`. Medians are compared with what was measured.
 
-Programs of Debian that are not installed are left out: `apt-get install --no-install-recommends lammps scalapack-mpi-test`.
+Programs of Debian that are not installed are left out:
+
+    apt-get install --no-install-recommends lammps scalapack-mpi-test
 """
 
 from __future__ import annotations

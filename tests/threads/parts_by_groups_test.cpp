@@ -168,7 +168,8 @@ TEST_P(PartsByGroups, MistakesOfOneRankLeaveNobodyWaiting) {
         } else if (bad) {
           EXPECT_EQ(status, rank == wrong ? Status::invalid : Status::peer_failed) << "seed " << parts.seed;
         } else {
-          EXPECT_TRUE(told || *rules == 0 || parts.has_root()) << "seed " << parts.seed << " status " << static_cast<int>(status);
+          EXPECT_TRUE(told || *rules == 0 || parts.has_root())
+              << "seed " << parts.seed << " status " << static_cast<int>(status);
         }
         if (i % 3 == 0) {
           const Parts next(parts.seed + 50, size());
