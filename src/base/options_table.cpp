@@ -186,7 +186,7 @@ constexpr OptionRow kRows[] = {
         "a file for the recording of each rank's calls; the rank's number is added to its name. In the name %u is the "
         "user, %h the host, %d the date, %t the time, %j the batch system's job, %s its step. Its folders are made"),
     number(Option::record_bound, OptionKind::integer, "STRETTO_RECORD_BOUND", 1, 0, 50, 1,
-           "how far times of a recording may be off, in per cent of all that has passed. 0: each time is kept"),
+           "how far times of a recording may be off, in per cent of the last 512. 0: each time is kept"),
     row(Option::explain, OptionKind::flag, "STRETTO_EXPLAIN", 0,
         "rank 0 of each communicator says what serves it. Between nodes it also says how each "
         "collective goes at its first use, and why"),

@@ -2,9 +2,10 @@
 // How times are kept: on a scale of logarithms, and only where they differ from what is expected.
 //
 // What is expected of a term is its last explicit time. A time that is near it is not kept, as long
-// as the sum of all times stays within the bound of what has passed. A time that is kept takes with
-// it what was left out before. So each sum from the beginning on is right within the bound, and a
-// single time within kNear, or within the scale.
+// as the sum of all times stays within the bound, which is a part of what has passed in the last
+// kRecent times or so. A time that is kept takes with it what was left out before. So each sum from
+// the beginning on is right within the bound, and a single time within kNear, or within the scale.
+// Ranks whose sums were off by a part of the whole run would wait for each other in a replay.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 namespace stretto::record {
 
+inline constexpr double kRecent = 512;
 // A single time that is left out is so near to what is expected, as a part of it.
 inline constexpr double kNear = 0.3;
 // And times so short are near each other, in ticks of the counter.
@@ -37,12 +39,12 @@ class TimeWriter {
 
   // Whether a time is left out. If not, `code` is what is kept of it.
   bool leave_out(double ticks, double bound, Expected& expected, std::uint16_t* code) {
-    passed_ += ticks;
+    recent_ += ticks - recent_ / kRecent;
     const double late = behind_ + ticks - expected.ticks;  // if it is left out
     if (expected.known) {
       const double off = ticks > expected.ticks ? ticks - expected.ticks : expected.ticks - ticks;
       const bool near = off <= kNear * expected.ticks || (ticks < kShort && expected.ticks < kShort);
-      if (near && (late < 0 ? -late : late) <= bound * passed_) {
+      if (near && (late < 0 ? -late : late) <= bound * recent_) {
         behind_ = late;
         return true;
       }
@@ -57,7 +59,7 @@ class TimeWriter {
   }
 
  private:
-  double passed_ = 0;
+  double recent_ = 0;
   double behind_ = 0;  // what has passed beyond what is kept
 };
 

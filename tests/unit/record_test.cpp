@@ -66,7 +66,7 @@ std::size_t used(const Recording& recording) {
 void expect_calls(const Recording& recording, const std::vector<Made>& made, double bound) {
   Calls calls(recording);
   Calls::Call call;
-  double gaps = 0, durations = 0, true_gaps = 0, true_durations = 0;
+  double gaps = 0, durations = 0, true_gaps = 0, true_durations = 0, recent_gaps = 0, recent_durations = 0;
   for (std::size_t i = 0; i < made.size(); ++i) {
     ASSERT_TRUE(calls.next(&call)) << i;
     const Values waited = recording.values(call.term, Role::waited);
@@ -77,10 +77,12 @@ void expect_calls(const Recording& recording, const std::vector<Made>& made, dou
     durations += call.duration / recording.seconds_a_tick();
     true_gaps += static_cast<double>(made[i].gap);
     true_durations += static_cast<double>(made[i].duration);
+    recent_gaps += static_cast<double>(made[i].gap) - recent_gaps / stretto::record::kRecent;
+    recent_durations += static_cast<double>(made[i].duration) - recent_durations / stretto::record::kRecent;
     // What is kept of one time may be off by its scale.
     const double once = 0.3 * static_cast<double>(made[i].gap + made[i].duration) + 600;
-    ASSERT_NEAR(gaps, true_gaps, bound * true_gaps + once) << i;
-    ASSERT_NEAR(durations, true_durations, bound * true_durations + once) << i;
+    ASSERT_NEAR(gaps, true_gaps, bound * recent_gaps + once) << i;
+    ASSERT_NEAR(durations, true_durations, bound * recent_durations + once) << i;
   }
   EXPECT_FALSE(calls.next(&call));
 }
