@@ -77,15 +77,20 @@ def by_ranks(docs: list[Doc], name: Callable[[Doc], str]) -> Lines:
     return table(("", "ranks", "mean", "best", "worst"), rows)
 
 
+def on_cluster(doc: Doc, ranks: str) -> str:
+    """Beside which MPI, on how many hosts, and which ranks they have."""
+    shape, each = doc["cluster"], doc["cluster"]["ranks_per_host"]
+    order = "" if each == 1 else {"slot": ", in blocks", "node": ", in turn"}.get(ranks, "")
+    return f"{mpi_of(doc)}, {shape['leaves'] * shape['hosts_per_leaf']} x {each}{order}"
+
+
+def clusters_of(docs: list[Doc]) -> list[tuple[Doc, str]]:
+    return [(doc, ranks) for doc in docs for ranks in unique(r["map"] for r in doc["results"])]
+
+
 @summary("stretto.cluster.bench")
 def cluster_beside(docs: list[Doc]) -> Lines:
     """Each operation's geometric mean and worst size, on each cluster."""
-    where = [(doc, ranks) for doc in docs for ranks in unique(r["map"] for r in doc["results"])]
-
-    def head(doc: Doc, ranks: str) -> str:
-        shape, each = doc["cluster"], doc["cluster"]["ranks_per_host"]
-        order = "" if each == 1 else {"slot": ", in blocks", "node": ", in turn"}.get(ranks, "")
-        return f"{mpi_of(doc)}, {shape['leaves'] * shape['hosts_per_leaf']} x {each}{order}"
 
     def cell(doc: Doc, ranks: str, op: str | None) -> str:
         found = [r for r in doc["results"] if r["map"] == ranks and op in (None, r["op"])]
@@ -94,9 +99,21 @@ def cluster_beside(docs: list[Doc]) -> Lines:
         worst = max(found, key=lambda r: r["ratio"])
         return f"**{mean(r['ratio'] for r in found):.2f}**, {worst['ratio']:.2f} ({place(worst)})".replace(" ()", "")
 
+    where = clusters_of(docs)
     names = {op: op for op in unique(r["op"] for doc in docs for r in doc["results"])}
     rows = [[name, *(cell(*each, op) for each in where)] for op, name in (*names.items(), (None, "**all**"))]
-    return table(["mean, worst", *(head(*each) for each in where)], rows)
+    return table(["mean, worst", *(on_cluster(*each) for each in where)], rows)
+
+
+@summary("stretto.cluster.bench")
+def cluster_slower(docs: list[Doc]) -> Lines:
+    """All sizes above 1.1."""
+    rows = []
+    for doc, ranks in clusters_of(docs):
+        slower = [r for r in doc["results"] if r["map"] == ranks and r["ratio"] > 1.1]
+        named = (f"{r['op']} {size(r['bytes'])} {r['ratio']:.2f}".replace(" 0 B", "") for r in slower)
+        rows.append([on_cluster(doc, ranks), ", ".join(named) or "none"])
+    return table(["cluster", "slower than 1.1"], rows)
 
 
 @summary("stretto.nonblocking")

@@ -118,6 +118,16 @@ def test_persistent_requests_and_neighbours(tmp_path: Path) -> None:
     assert max(answer) == pytest.approx(210, rel=0.1) and min(answer) > 100
 
 
+def test_ranks_meet_at_fences(tmp_path: Path) -> None:
+    a, b = job(tmp_path, 2)
+    for each in (a, b):
+        each.call("MPI_Win_allocate", 10, comm=0, window=3)
+        each.call("MPI_Put", 5, window=3, target=peer(0), sends=8)
+        each.call("MPI_Win_fence", 400 if each is a else 10, window=3)
+        each.call("MPI_Win_free", 10, window=3)
+    assert ends(recorded.write(tmp_path, [a, b])) == pytest.approx([425, 425], rel=NEAR)
+
+
 def test_what_cannot_be_replayed_is_said(tmp_path: Path) -> None:
     a, b = job(tmp_path, 2)
     a.call("MPI_Recv", 1, comm=0, source=peer(1), receive_tag=3, receives=8)

@@ -2,6 +2,7 @@
 #include "job_actions.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace stretto::modelling {
 namespace {
@@ -108,6 +109,28 @@ Act act_of(const Recording& recording, std::uint32_t term, const Action& action)
   return Act::local;
 }
 
+// All members of a window's communicator meet when it is made and freed, and at its fences. Calls on
+// a window name it by a number; those of a number that two communicators have used take what they
+// took.
+void find_fences(const Recording& recording, std::vector<Action>& actions) {
+  constexpr std::int64_t kSeveral = -2;
+  std::map<std::int64_t, std::int64_t> comms;  // by window
+  const auto window_of = [&](const Action& action) { return recording.values(action.term, Role::window).one(-1); };
+  for (Action& action : actions) {
+    if (!action.function.starts_with("Win_create") && !action.function.starts_with("Win_allocate")) continue;
+    action.act = Act::collective;
+    const auto [found, is_new] = comms.try_emplace(window_of(action), action.comm);
+    if (!is_new && found->second != action.comm) found->second = kSeveral;
+  }
+  for (Action& action : actions) {
+    if (action.function != "Win_fence" && action.function != "Win_free") continue;
+    const auto found = comms.find(window_of(action));
+    if (found == comms.end() || found->second == kSeveral) continue;
+    action.act = Act::collective;
+    action.comm = found->second;
+  }
+}
+
 }  // namespace
 
 Collective scheduled_form(Collective collective) {
@@ -160,6 +183,7 @@ std::vector<Action> actions_of(const Recording& recording) {
     action.act = act_of(recording, term, action);
     if (action.act == Act::start) action.named = list(recording.values(term, Role::started));
   }
+  find_fences(recording, actions);
   return actions;
 }
 
