@@ -150,6 +150,7 @@ Outcome bcast(Comm& comm, const Region& buffer, int root, bool good) {
 Outcome gather(Comm& comm, Collective as, const Region& send, const Blocks& receive, int root, bool in_place,
                bool good) {
   return call_as(comm, as, descriptor_of(send, root, good), [&](shm::Call& call) {
+    if (!comm.tier_choice.any()) return coll_shm::gather_channels(call, send, receive, root, in_place, good, false);
     const Region own = in_place ? receive.at(root) : send;
     coll_shm::gather(call, send, receive, root, in_place, good, selection_of_parts(comm, as, own));
   });

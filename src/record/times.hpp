@@ -7,6 +7,7 @@
 // the beginning on is right within the bound, and a single time within kNear, or within the scale.
 // Ranks whose sums were off by a part of the whole run would wait for each other in a replay.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -49,9 +50,8 @@ class TimeWriter {
         return true;
       }
     }
-    // Far times stay as they are: what was left out is added to near ones alone.
-    const double whole = ticks + behind_;
-    *code = code_of(whole > ticks * (1 - kNear) && whole < ticks * (1 + kNear) ? whole : ticks);
+    // It takes as much of what was left out as it may be off.
+    *code = code_of(std::clamp(ticks + behind_, ticks * (1 - kNear), ticks * (1 + kNear)));
     const double kept = ticks_of(*code);
     behind_ += ticks - kept;
     expected = {*code, true, static_cast<float>(kept)};

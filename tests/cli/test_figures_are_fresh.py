@@ -146,6 +146,13 @@ DATA["model.predict"] = {
         for name, time in (("ring", 5000.0), ("bine", 4000.0))
     ],
 }
+DATA["cluster.bench"]["cluster"] = {"leaves": 2, "hosts_per_leaf": 2, "ranks_per_host": 2}
+DATA["job_accuracy"] = {
+    "programs": [
+        {"program": "cg", "rows": [{"question": "1G", "predicted_s": [2.0, 2.2], "measured_s": [2.0], "error": 0.05}]}
+    ],
+    "errors": {"1G": {"median": 0.05, "worst": 0.07}},
+}
 DATA["cluster.simulate"] = {
     "results": [{"op": "bcast", "bytes": 1 << 20, "ours_us": 300.0, "ompi_us": 600.0, "mpich_us": None}]
 }
@@ -157,6 +164,7 @@ DATA["papers"] = {
     ]
 }
 SHOWN = {
+    ("job_accuracy", "programs"): "| cg | 2.10, 2.00 s: +5.0% |\n| **error: median, worst** | **5.0%**, 7.0% |",
     ("papers", "claims"): "| S1, figure 2 | time | 0.4 | 0.123 |\n|  | time | 0.4 | open |",
     ("papers", "setups"): "| S1, figure 2 | times | 8 ranks | 2 ranks |\n| S1, figure 2 | times | 8 ranks | no root |",
     ("model.predict", "times"): "| 4 | 1 KiB | 5 us | **4 us** |",
@@ -181,6 +189,8 @@ SHOWN = {
 
 
 SUMMED = {
+    ("cluster.bench", "beside"): "| bcast | **0.50**, 0.50 | **0.75**, 0.75 |",
+    ("cluster.bench", "slower"): "| Two 2, 4 x 2, in blocks | none |",
     ("bench", "beside"): "| bcast | 0.79 | 1.25 (1 MiB) | 0.79 | 1.25 (1 MiB) |",
     ("bench", "bound"): "| bcast | 1.58 | 1 MiB 2.50 | 1.58 | 1 MiB 2.50 |",
     ("nonblocking", "beside"): "| Two 2 | 2 | 0.50 | 0.50 (Ibcast, 8 B) | 0.50 (Ibcast, 8 B) |",

@@ -109,9 +109,9 @@ Act act_of(const Recording& recording, std::uint32_t term, const Action& action)
   return Act::local;
 }
 
-// All members of a window's communicator meet when it is made and freed, and at its fences. Calls on
-// a window name it by a number; those of a number that two communicators have used take what they
-// took.
+// All members of a window's communicator meet when it is made and freed, and at its fences. Calls
+// on a window name it by a number; those of a number that two communicators have used take what
+// they took.
 void find_fences(const Recording& recording, std::vector<Action>& actions) {
   constexpr std::int64_t kSeveral = -2;
   std::map<std::int64_t, std::int64_t> comms;  // by window
