@@ -16,6 +16,7 @@ from figure_texts import (
     hosts_of,
     overlapped,
     place,
+    shape_of,
     size,
     table,
     title,
@@ -79,9 +80,8 @@ def by_ranks(docs: list[Doc], name: Callable[[Doc], str]) -> Lines:
 
 def on_cluster(doc: Doc, ranks: str) -> str:
     """Beside which MPI, on how many hosts, and which ranks they have."""
-    shape, each = doc["cluster"], doc["cluster"]["ranks_per_host"]
-    order = "" if each == 1 else {"slot": ", in blocks", "node": ", in turn"}.get(ranks, "")
-    return f"{mpi_of(doc)}, {shape['leaves'] * shape['hosts_per_leaf']} x {each}{order}"
+    order = {"slot": ", in blocks", "node": ", in turn"} if doc["cluster"]["ranks_per_host"] > 1 else {}
+    return f"{mpi_of(doc)}, {shape_of(doc)}{order.get(ranks, '')}"
 
 
 def clusters_of(docs: list[Doc]) -> list[tuple[Doc, str]]:

@@ -53,22 +53,23 @@ def title(doc: Doc) -> str:
     return mpi_of(doc) + (", between hosts" if "cluster" in doc else "")
 
 
+def shape_of(doc: Doc) -> str:
+    """Hosts x ranks of a cluster."""
+    made = doc["cluster"]
+    return f"{made['leaves'] * made['hosts_per_leaf']} x {made['ranks_per_host']}"
+
+
 def hosts_of(doc: Doc) -> str:
     """A cluster, and the rate of its links."""
-    made = doc["cluster"]
-    return (
-        f"{made['leaves'] * made['hosts_per_leaf']} x {made['ranks_per_host']}, {made['host_rate_bps'] / 1e9:g} Gbit/s"
-    )
+    return f"{shape_of(doc)}, {doc['cluster']['host_rate_bps'] / 1e9:g} Gbit/s"
 
 
 def overlapped(doc: Doc, result: Doc) -> str:
     """A call of a benchmark of calls that return early, and where it ran."""
-    hosts = doc["cluster"]["leaves"] * doc["cluster"]["hosts_per_leaf"]
-    where = f"{hosts} x {doc['cluster']['ranks_per_host']}"
     how = [result["map"]] if doc["cluster"]["ranks_per_host"] > 1 else []
     how += [{"alike": "all blocks alike", "rank": "blocks from 0"}.get(result["order"], "")]
     how += ["computing for real" if doc["compute"] == "work" else "", mpi_of(doc)]
-    return f"{result['op']} of {size(result['bytes'])}, {where}: {', '.join(filter(None, how))}"
+    return f"{result['op']} of {size(result['bytes'])}, {shape_of(doc)}: {', '.join(filter(None, how))}"
 
 
 def mean(values: Iterable[float]) -> float:

@@ -40,21 +40,8 @@ from stretto.native import programs
 Doc = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 STRETTO = ROOT / "stretto"
-MELT = """units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 {size} 0 {size} 0 {size}
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 3.0 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-run {steps}
-"""
+MELT = ROOT / "tests/fixtures/melt.lammps"
+LAMMPS = ["lmp", "-var", "size", "16", "-var", "steps", "100", "-var", "thermo", "0"]
 # One grid of 1 x 2 processes.
 LU = """'ScaLAPACK LU factorization input file'
 'LU test'
@@ -97,9 +84,7 @@ def all_programs() -> Iterator[Program]:
     yield example("kmeans", "4000000")
     yield example("pagerank", "--vertices", "200000", "--degree", "8")
     if shutil.which("lmp"):
-        yield Program(
-            "lammps", ["lmp", "-in", "in.melt"], {"in.melt": MELT.format(size=16, steps=100)}, "openmpi@system"
-        )
+        yield Program("lammps", [*LAMMPS, "-in", str(MELT)], {}, "openmpi@system")
     for folder in Path("/usr/lib").glob("*/scalapack/openmpi-tests"):
         yield Program("scalapack lu", [str(folder / "xdlu")], {"LU.dat": LU}, "openmpi@system")
 

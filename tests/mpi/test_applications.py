@@ -21,22 +21,8 @@ from stretto.mpi import Mpi
 
 RANKS = 4
 LIBRARIES = Path("/usr/lib")
-MELT = """units lj
-atom_style atomic
-lattice fcc 0.8442
-region box block 0 10 0 10 0 10
-create_box 1 box
-create_atoms 1 box
-mass 1 1.0
-velocity all create 3.0 87287
-pair_style lj/cut 2.5
-pair_coeff 1 1 1.0 1.0 2.5
-neighbor 0.3 bin
-neigh_modify every 20 delay 0 check no
-fix 1 all nve
-thermo 25
-run 100
-"""
+MELT = Path(__file__).resolve().parents[1] / "fixtures/melt.lammps"
+LAMMPS = ["lmp", "-var", "size", "10", "-var", "steps", "100", "-var", "thermo", "25"]
 
 WATER = """start water
 geometry units angstrom
@@ -171,7 +157,9 @@ def same_with_it(mpi: Mpi, run_mpi: Callable, tmp_path: Path) -> Callable:
     ("package", "argv", "text", "pattern", "n"),
     [
         # A Lennard-Jones melt. All printed digits of temperatures, energies and pressures count.
-        pytest.param("lammps", ["lmp", "-in", "in.melt"], MELT, r"^ +\d+(?: +-?[\d.]+){5} *$", 5, id="lammps"),
+        pytest.param(
+            "lammps", [*LAMMPS, "-in", "in.melt"], MELT.read_text(), r"^ +\d+(?: +-?[\d.]+){5} *$", 5, id="lammps"
+        ),
         # Energies of water by four methods. One-sided communication reads and writes the arrays
         # while their owners are in collectives.
         pytest.param(
