@@ -247,17 +247,32 @@ def test_no_profile_of_a_busy_machine_is_written(monkeypatch: pytest.MonkeyPatch
 # ---- with an MPI ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.alone
-def test_a_measured_profile_predicts_its_own_machine(stretto: Tool, tmp_path: Path) -> None:
-    """Two ranks; how well is said in docs/model.md, here only that the whole way works and is not absurd."""
-    from stretto.model import profile_file
-
+def measured_and_compared(stretto: Tool, to: Path) -> dict[str, Any]:
+    """What `model compare` says of a profile that was written to `to` just before."""
     for _ in range(3):  # a busy machine refuses to be measured
-        done = stretto("model", "measure", "--trials", "15", "--profile", tmp_path / "p.toml", timeout=90)
+        done = stretto("model", "measure", "--trials", "15", "--profile", to, timeout=90)
         if "measure again when the machine is quiet" not in done.stderr:
             break
     assert done.returncode == 0, done.stderr
+    cast = ("--op", "bcast", "-a", "binomial", "-n", "2", "--bytes", "100:100K", "--repeat", "20")
+    return report(stretto, "model", "compare", *cast, "--profile", to)
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_measured_profile_predicts_its_own_machine(stretto: Tool, tmp_path: Path) -> None:
+    """Two ranks; how well is said in docs/model.md, here only that the whole way works and is not absurd.
+
+    The processors of a shared machine run at half their speed for a while, so a pair of measurements may not fit
+    together: one pair of three must. A wrong unit or a wrong schedule is wrong in all three.
+    """
+    from stretto.model import profile_file
+
+    for _ in range(3):
+        found = measured_and_compared(stretto, tmp_path / "p.toml")
+        assert len(found["points"]) == 11 and all(p["measured"] > 0 for p in found["points"])
+        if found["median"] < 1.0:
+            break
     measured = profile_file.load(tmp_path / "p.toml")
     assert (
         {p["level"] for p in measured.paths} == {"node"}
@@ -265,22 +280,4 @@ def test_a_measured_profile_predicts_its_own_machine(stretto: Tool, tmp_path: Pa
         and measured.about["node_message_error"] < 0.5
     )
     assert 0 < measured.reduce[-1]["per_byte"] < 10 and 0 < measured.copy[-1]["per_byte"] < 10
-    found = report(
-        stretto,
-        "model",
-        "compare",
-        "--op",
-        "bcast",
-        "-a",
-        "binomial",
-        "-n",
-        "2",
-        "--bytes",
-        "100:100K",
-        "--repeat",
-        "20",
-        "--profile",
-        tmp_path / "p.toml",
-    )
-    assert len(found["points"]) == 11 and all(p["measured"] > 0 for p in found["points"])
     assert found["median"] < 1.0
