@@ -8,6 +8,7 @@
 //   combine   exchange, and each combines what arrives
 //   local     a copy on both ranks                sum       a combination of local data, on both
 //   nothing   no step
+//   sendrecv  no step: the measuring program calls MPI_Sendrecv
 #pragma once
 #include <string>
 
@@ -15,7 +16,7 @@
 
 namespace stretto::benching {
 
-inline constexpr int kBurst = 8;
+inline constexpr int kBurst = 8, kSendrecvs = 8;
 
 // The key of a candidate (select::named_candidate) on a command line. There ':' divides what is
 // asked for, and launchers' scripts divide at spaces. So it is written as
@@ -31,7 +32,7 @@ inline bool emit_exercise(sched::Builder& builder, const std::string& name, std:
                           int places) {
   const sched::Slice out{sched::Buffer::send, 0, units}, in{sched::Buffer::receive, 0, units};
   const bool both = name == "exchange" || name == "combine", there_and_back = name == "roundtrip";
-  const bool local = name == "local" || name == "sum" || name == "nothing";
+  const bool local = name == "local" || name == "sum" || name == "nothing" || name == "sendrecv";
   if (!both && !there_and_back && !local && name != "oneway" && name != "late" && name != "burst") return false;
   if (name == "local") builder.copy(out, in);
   if (name == "sum") builder.reduce(out, in, sched::Side::right);

@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How well replays of recorded jobs predict: on the machine that was recorded, and on other networks.
 
-    dev/job_accuracy.py --json FILE [--hosts N] [--rates 1G,0.2G,5G] [--runs N] [--only NAME,..]
+    dev/job_accuracy.py --json FILE [--hosts N] [--rates 1G,0.2G,5G] [--runs N] [--only NAME,..] [--overlap ON]
 
 It makes a cluster of namespaces for each rate, one rank on each host. On the cluster of the first rate it measures
 a profile. It records each program on all clusters, several times, and at the first rate also with the MPI's own
 collectives. Recordings of the first rate predict all rates, by `stretto model job --set bandwidth=xF`, and those
-without Stretto the time with it, by `--collectives stretto`. Medians are compared with what was measured.
+without Stretto the time with it, by `--collectives stretto`. On one more cluster three switches are between the hosts, and not one:
+`--set latency=+Xns` predicts that, where X is what a message of 8 bytes takes longer. Medians are compared with what was measured. With
+`--overlap`, programs also run with this value of STRETTO_OVERLAP, and `--overlap on` predicts that.
 
 Programs of Debian that are not installed are left out:
 
-    apt-get install --no-install-recommends lammps scalapack-mpi-test
+    apt-get install --no-install-recommends hpcc lammps scalapack-mpi-test
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from stretto.cluster.plan import parse_rate
 from stretto.commands.run import LEFT_TO_MPI
 from stretto.core import machine
 from stretto.core.console import note
+from stretto.model import loggp, profile_file
+from stretto.model.profile import Profile
 from stretto.mpi import choosing
 from stretto.native import programs
 
@@ -62,6 +66,8 @@ LU = """'ScaLAPACK LU factorization input file'
 1.0                     threshold
 F                       (T or F) Test Cond. Est. and Iter. Ref. Routines
 """
+# Lines of HPCC's own example that differ: the size of the matrix, and a grid of 1 x 2 processes.
+HPCC = {6: "1000", 11: "1", 12: "2"}
 
 
 @dataclass
@@ -85,29 +91,22 @@ def all_programs() -> Iterator[Program]:
     yield example("pagerank", "--vertices", "200000", "--degree", "8")
     if shutil.which("lmp"):
         yield Program("lammps", [*LAMMPS, "-in", str(MELT)], {}, "openmpi@system")
+    example_of_hpcc = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
+    if shutil.which("hpcc") and example_of_hpcc.exists():
+        lines = example_of_hpcc.read_text().splitlines()
+        for line, value in HPCC.items():
+            lines[line - 1] = f"{value:<12} of dev/job_accuracy.py"
+        yield Program("hpcc", ["hpcc"], {"hpccinf.txt": "\n".join(lines) + "\n"}, "openmpi@system")
     for folder in Path("/usr/lib").glob("*/scalapack/openmpi-tests"):
         yield Program("scalapack lu", [str(folder / "xdlu")], {"LU.dat": LU}, "openmpi@system")
 
 
 @contextmanager
-def cluster(rate: str, hosts: int) -> Iterator[str]:
-    name = f"jobs-{rate.lower().replace(chr(46), chr(45))}"
-    call(
-        [
-            "cluster",
-            "up",
-            "--name",
-            name,
-            "--leaves",
-            "1",
-            "--hosts",
-            str(hosts),
-            "--per-host",
-            "1",
-            "--host-rate",
-            rate,
-        ]
-    )
+def cluster(rate: str, hosts: int, far: bool) -> Iterator[str]:
+    name = f"jobs-{rate.lower().replace(chr(46), chr(45))}{'-far' if far else ''}"
+    leaves = 2 if far else 1
+    shape = {"leaves": leaves, "hosts": hosts // leaves, "per-host": 1, "host-rate": rate, "uplink-rate": rate}
+    call(["cluster", "up", "--name", name, *(word for key, to in shape.items() for word in (f"--{key}", str(to)))])
     try:
         yield name
     finally:
@@ -127,6 +126,18 @@ class Setting:
 
     rate: str
     served: bool = True  # by Stretto
+    overlap: str = "off"
+    far: bool = False  # three switches between the hosts
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of the preload library, without their `STRETTO_`."""
+        left = {} if self.served else {k.removeprefix("STRETTO_").lower(): v for k, v in LEFT_TO_MPI.items()}
+        return {**left, "overlap": self.overlap}
+
+    @property
+    def name(self) -> str:
+        return f"{self.rate}-{'on' if self.served else 'off'}-{self.overlap}{'-far' if self.far else ''}"
 
 
 @dataclass(frozen=True)
@@ -139,28 +150,35 @@ class Question:
     words: tuple[str, ...] = ()
 
 
-def questions(rates: list[str]) -> list[Question]:
+def questions(rates: list[str], overlap: str, later: float) -> list[Question]:
+    """`later`: by how many ns messages are later on the cluster of three switches."""
     here = Setting(rates[0])
 
     def of_rate(rate: str) -> Question:
         by = parse_rate(rate) / parse_rate(here.rate)
         return Question(f"{rate}bit/s", here, Setting(rate), ("--set", f"bandwidth=x{by:g}"))
 
+    early = [
+        Question(f"overlap, {rate}bit/s", Setting(rate), Setting(rate, overlap=overlap), ("--overlap", "on"))
+        for rate in rates
+    ]
     return [
         Question(f"{here.rate}bit/s, as recorded", here, here),
         *map(of_rate, rates[1:]),
+        Question("three switches", here, Setting(here.rate, far=True), ("--set", f"latency=+{later:.0f}ns")),
         Question("with Stretto", Setting(here.rate, False), here, ("--collectives", "stretto")),
+        *(early if overlap else []),
     ]
 
 
-def record(program: Program, on: str, folder: Path, served: bool) -> Path:
+def record(program: Program, on: str, folder: Path, setting: Setting) -> Path:
     """A recording. The time between Init and Finalize is in it."""
     folder.mkdir(parents=True)
     for name, text in program.files.items():
         (folder / name).write_text(text)
     job = folder / "job"
-    settings = {} if served else {name.removeprefix("STRETTO_").lower(): value for name, value in LEFT_TO_MPI.items()}
-    words = [word for name, value in {"record": str(job), **settings}.items() for word in ("--set", f"{name}={value}")]
+    settings = {"record": str(job), **setting.options}
+    words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     call(["cluster", "run", "--name", on, "--mpi", program.mpi, *words, "--", *program.argv], folder)
     return job
 
@@ -169,14 +187,24 @@ def replayed(job: Path, profile: Path, words: Sequence[str]) -> dict[str, Any]:
     return json.loads(call(["model", "job", str(job), "--profile", str(profile), *words, "--json", "-"]))
 
 
-def measure(program: Program, asked: list[Question], runs: int, clusters: dict[str, str], folder: Path) -> Doc:
+def profile_of(name: str, file: Path) -> Profile:
+    call(["model", "measure", "--cluster", name, "--profile", str(file), "--force"])
+    return profile_file.load(file)
+
+
+def shortest(machine_: Profile) -> float:
+    """A message of 8 bytes on the outermost level, in ns."""
+    return loggp.one_way(loggp.piece_at(machine_.paths_of_level(machine_.paths[-1]["level"]), 8), 8)
+
+
+def measure(program: Program, asked: list[Question], runs: int, clusters: dict[Any, str], folder: Path) -> Doc:
     """All settings in turn, so that a busy minute meets all of them."""
     settings = list(dict.fromkeys(s for question in asked for s in (question.recorded, question.asked)))
     jobs: dict[Setting, list[Path]] = {setting: [] for setting in settings}
     for run in range(runs):
         for setting in settings:
-            into = folder / program.name / f"{setting.rate}-{'on' if setting.served else 'off'}-{run}"
-            jobs[setting].append(record(program, clusters[setting.rate], into, setting.served))
+            into = folder / program.name / f"{setting.name}-{run}"
+            jobs[setting].append(record(program, clusters[setting.rate, setting.far], into, setting))
     measured = {s: [replayed(job, folder / "profile", [])["measured_s"] for job in jobs[s]] for s in settings}
     rows = []
     for question in asked:
@@ -213,6 +241,7 @@ def main() -> int:
     parser.add_argument("--rates", default="1G,0.2G,5G")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--overlap", default="", help="also with this value of STRETTO_OVERLAP")
     parser.add_argument("--keep", type=Path, help="a folder for the recordings")
     options = parser.parse_args()
     rates = options.rates.split(",")
@@ -220,9 +249,13 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [p for p in all_programs() if not options.only or p.name in options.only.split(",")]
     with contextlib.ExitStack() as stack:
-        clusters = {rate: stack.enter_context(cluster(rate, options.hosts)) for rate in rates}
-        call(["model", "measure", "--cluster", clusters[rates[0]], "--profile", str(folder / "profile"), "--force"])
-        found = [measure(each, questions(rates), options.runs, clusters, folder) for each in wanted]
+        which = [*((rate, False) for rate in rates), (rates[0], True)]
+        clusters = {each: stack.enter_context(cluster(each[0], options.hosts, each[1])) for each in which}
+        near, far = (profile_of(clusters[rates[0], f], folder / name) for f, name in ((False, "profile"), (True, "far")))
+        later = shortest(far) - shortest(near)
+        note(f"three switches: {later / 1e3:.1f} us more than {shortest(near) / 1e3:.1f} us")
+        asked = questions(rates, options.overlap, later)
+        found = [measure(each, asked, options.runs, clusters, folder) for each in wanted]
     document = {
         "schema": "stretto.job_accuracy/1",
         "machine": machine.one_line(),

@@ -53,6 +53,25 @@ def test_messages_meet_at_ports_in_the_order_of_their_times(tmp_path: Path) -> N
     assert ends(recorded.write(tmp_path, [a, b, c]))[1] == pytest.approx(100 + 2 * HOP + 1, rel=NEAR)
 
 
+def test_requests_for_data_queue_behind_data(tmp_path: Path) -> None:
+    """A rank that comes late gets the other one's data first, and then sends its own: from then on both go by turns.
+    Ranks that come together do not mind."""
+    slow = copy.deepcopy(MACHINE)
+    slow.paths = [MACHINE.paths[0], {**MACHINE.paths[0], "from_bytes": 65536, "requests_queue": 1}]
+    message = HOP + 1000
+    for late in (0, 80):
+        ranks = job(2)
+        for each, other, gap in ((ranks[0], 1, 10), (ranks[1], -1, 10 + late)):
+            for _ in range(3):
+                receives = {"source": peer(other), "receive_tag": 1, "receives": 1_000_000}
+                each.call("MPI_Sendrecv", gap, comm=0, destination=peer(other), send_tag=1, sends=1_000_000, **receives)
+                gap = 1
+        files = recorded.write(tmp_path, ranks)
+        assert ends(files)[1] == pytest.approx(10 + late + 3 * message, rel=0.03)
+        for end, rounds in zip(ends(files, profile=slow), (6, 5) if late else (3, 3)):
+            assert end == pytest.approx(10 + late + rounds * message, rel=0.1)
+
+
 def test_a_late_rank_holds_up_all_by_their_schedule(tmp_path: Path) -> None:
     """An Allreduce of four ranks is two rounds of messages, whatever it took when it was recorded. The late rank finds
     all messages there, its partner in the first round waits for one of its own, rank 1 for two."""

@@ -73,8 +73,10 @@ std::uint32_t Messages::receive(const End& end, const Cause& by) {
 // Sends the message on its way, if it is not, and ends the receive, if there is one.
 void Messages::deliver(Message& message) {
   if (message.arrived < 0) {
-    const double start = message.waits ? std::max(message.sent.time, message.posted.time) : message.sent.time;
-    const Network::Passage passage = network_.pass(message.from, message.to, message.bytes, start);
+    const Network::Passage passage =
+        message.waits ? network_.pass_on_request(message.from, message.to, message.bytes, message.sent.time,
+                                                 message.posted.time)
+                      : network_.pass(message.from, message.to, message.bytes, message.sent.time);
     message.arrived = passage.arrives;
     if (message.waits) operations_.finish(message.send, passage.leaves, message.posted);
   }

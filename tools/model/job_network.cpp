@@ -79,6 +79,24 @@ Network::Passage Network::pass(int from, int to, std::uint64_t bytes, double sta
   return {departs + through, next_receive};
 }
 
+std::uint64_t Network::pair(int from, int to) {
+  return static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
+}
+
+Network::Passage Network::pass_on_request(int from, int to, std::uint64_t bytes, double sent, double posted) {
+  if (ideal() || !path(from, to, bytes).requests_queue) return pass(from, to, bytes, std::max(sent, posted));
+  const sched::LogGP& words = path(from, to, 0);
+  const double hop = kNs * (words.latency + words.receive_overhead);
+  Last& own = last_[pair(from, to)];
+  const Last& other = last_[pair(to, from)];
+  const double asks = std::max({sent + hop, own.ends, posted});  // the message's first word is behind data, too
+  const double held_up = other.begins <= asks ? std::max(0.0, other.ends - asks) : 0;
+  const double begins = asks + held_up + hop;
+  const Passage passage = pass(from, to, bytes, std::max(begins - 2 * hop, sent));
+  own = {begins, passage.arrives};
+  return {std::min(begins, passage.leaves), passage.arrives};  // the kernel takes all at once
+}
+
 void Network::use_ports(int rank, std::uint64_t bytes, double until) {
   if (ideal() || bytes == 0) return;
   const int top = machine_->hierarchies == nullptr ? 0 : machine_->hierarchies->all.levels() - 1;

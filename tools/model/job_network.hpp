@@ -3,6 +3,7 @@
 // and ports that are taken. Without a machine they take nothing.
 #pragma once
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "select/candidates.hpp"
@@ -22,9 +23,12 @@ class Network {
   struct Passage {
     double leaves, arrives;  // its last byte
   };
-  // A message that may depart from `start` on. Messages are passed in the order of their times. The
-  // costs of long messages have their handshake.
+  // A message that may depart from `start` on. Messages are passed in the order of their times.
   Passage pass(int from, int to, std::uint64_t bytes, double start);
+  // One that waits for its receive: the receiver asks for the data when it knows of the message and
+  // `posted` the receive. Where the MPI sends the request by the connection on which it sends data,
+  // the request comes behind data that are under way by then. Costs have the handshake itself.
+  Passage pass_on_request(int from, int to, std::uint64_t bytes, double sent, double posted);
   // So many bytes of other kinds have gone through all ports over a rank, both ways, until then.
   void use_ports(int rank, std::uint64_t bytes, double until);
 
@@ -40,6 +44,12 @@ class Network {
   const select::Machine* machine_;
   std::vector<double> next_send_, next_receive_;
   Ports out_, in_;
+  [[nodiscard]] static std::uint64_t pair(int from, int to);
+
+  struct Last {
+    double begins = 0, ends = 0;
+  };
+  std::unordered_map<std::uint64_t, Last> last_;  // the last long message of each two ranks, each way
 };
 
 }  // namespace stretto::modelling

@@ -236,11 +236,12 @@ void Replay::begin_call(std::uint32_t r) {
       break;
     case Act::test: break;
     case Act::message:
-      if (action.send.there) rank.needs.push_back(send(r, action, action.send, rank.now));
+      // As MPI_Sendrecv does: the receive first, so that the request for its data may come first.
       if (action.receive.there && !action.receive.any)
         rank.needs.push_back(receive(r, action.comm, action.receive, rank.now));
       for (const Got& got : action.got)
         rank.needs.push_back(receive(r, action.comm, taken(action.receive, got), rank.now));
+      if (action.send.there) rank.needs.push_back(send(r, action, action.send, rank.now));
       break;
     case Act::post:
       for (const std::int64_t slot : action.made) post(r, action, slot_of(r, slot), rank.now);

@@ -134,7 +134,7 @@ CostsFile read_costs(const std::string& name) {
     if (kind == "path") {
       sched::LogGP p;
       words >> what >> p.from_bytes >> p.latency >> p.send_overhead >> p.receive_overhead >> p.gap >> p.byte_gap >>
-          p.send_byte >> p.receive_byte >> p.handling >> p.handling_byte;
+          p.send_byte >> p.receive_byte >> p.handling >> p.handling_byte >> p.requests_queue;
       const bool first = file.paths.empty() || file.paths.back().name != what;
       if (first) file.paths.push_back(Named{what, {}});
       add_piece(file.paths.back().path, first, p);

@@ -25,7 +25,7 @@ def program(mpi: Mpi) -> Path:
 
 
 EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "combine", "local")
-NETWORK_EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local")
+NETWORK_EXERCISES = ("oneway", "exchange", "roundtrip", "burst", "late", "sum", "local", "sendrecv")
 
 
 def numbers_of_bytes(most: int) -> list[int]:

@@ -29,6 +29,8 @@ BURST = 8  # messages, as in bench/exercises.hpp
 LONG_BYTES = 32 << 10
 SHORT_BYTES = 4 << 10
 COPIED_BYTES = 16 << 10  # longer messages through a network do not cost more processor time
+SENDRECVS, LATE = 8, 100e3  # exchanges, and by how much rank 1 begins late, in ns, as in bench/schedules.cpp
+QUEUES_FROM = 0.3  # exchanges take so much longer than one way, or twice as long, at least
 LEAST_SHARE = 0.2  # least share of the receiver in a message's passage
 
 
@@ -118,7 +120,7 @@ def network_path(level: str, rows: Sequence[Row], port_: dict[str, Any]) -> list
         name: round(last[name] + last[each] * COPIED_BYTES, 6) for name, each in EACH_BYTE.items()
     }  # further bytes are copied while others are on their way
     overheads = fixed["send_overhead"] + fixed["receive_overhead"]
-    for part in pieces(long, ("oneway", "roundtrip")) if long else ():
+    for part in pieces(long, ("oneway", "roundtrip", "sendrecv")) if long else ():
         latency = statistics.median(passage(r) - overheads - loggp.held_up(port_, r["bytes"]) for r in part)
         result.append(
             {
@@ -128,10 +130,17 @@ def network_path(level: str, rows: Sequence[Row], port_: dict[str, Any]) -> list
                 "from_bytes": begin,
                 "latency": round(max(latency, 0.0), 6),
                 "byte_gap": 0.0,
+                "requests_queue": requests_queue(part),
             }
         )
         begin = int(part[-1]["bytes"]) + 1
     return result
+
+
+def requests_queue(rows: Sequence[Row]) -> int:
+    """Whether ranks that exchange long messages come to send by turns, so that exchanges take twice the time."""
+    part = statistics.median((value(r, "sendrecv") - LATE) / (SENDRECVS * value(r, "oneway")) - 1 for r in rows)
+    return int(part >= QUEUES_FROM)
 
 
 EACH_BYTE = {"send_overhead": "send_byte", "receive_overhead": "receive_byte", "handling": "handling_byte"}

@@ -18,6 +18,7 @@ PATH_KEYS = (
     "receive_byte",
     "handling",
     "handling_byte",
+    "requests_queue",
 )
 WORK_KEYS = ("fixed", "per_byte")
 PORT_KEYS = ("gap", "byte_gap", "burst_bytes")
