@@ -54,7 +54,7 @@ def test_one_result_for_any_number_of_ranks(name: str, mpi: Mpi) -> None:
 
 
 # Programs that print one line, and arguments for a short run.
-ONE_LINE = {"cg": "40", "sgd": "400 2000", "kmeans": "1000", "jacobi": "12", "fft2d": "30"}
+ONE_LINE = {"cg": "40", "sgd": "400 2000", "triangle": "turns 100 5", "kmeans": "1000", "jacobi": "12", "fft2d": "30"}
 
 
 def program_of(name: str) -> tuple[Mpi, list[str | Path]]:

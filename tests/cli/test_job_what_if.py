@@ -233,6 +233,18 @@ def test_hosts_have_clocks_of_their_own(tmp_path: Path) -> None:
     assert first == pytest.approx(1000 + 4 * 620, rel=NEAR) == last
 
 
+def test_ranks_leave_at_about_one_time(tmp_path: Path) -> None:
+    """Rank 1 of another host always comes 900 us late, so its clock might be ahead by as much."""
+    a, b = job(2)
+    for _ in range(4):
+        a.call("MPI_Allreduce", 100, 920, comm=0, sends=8)
+        b.call("MPI_Allreduce", 1000, 20, comm=0, sends=8)
+    files = recorded.write(tmp_path, [a, b])
+    files[1].write_bytes(files[1].read_bytes().replace(b"host\0", b"node\0", 1))
+    balanced = ends(files, "--levels", "node:1", "--balance")
+    assert balanced == pytest.approx([4 * (550 + 20)] * 2, rel=NEAR)
+
+
 def test_noise_comes_from_a_seed(tmp_path: Path) -> None:
     (only,) = job(1)
     for i in range(400):

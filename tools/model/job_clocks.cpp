@@ -39,11 +39,17 @@ std::vector<double> starts_of(const JobFile& job) {
   for (int r = 1; r < job.ranks(); ++r) {
     const std::vector<Stay> own = stays_of(job.of(r));
     double least = -INFINITY, most = INFINITY;
+    std::vector<double> ahead;
     for (std::size_t i = 0; i < std::min(first.size(), own.size()); ++i) {
       least = std::max(least, first[i].came - own[i].left);
       most = std::min(most, first[i].left - own[i].came);
+      ahead.push_back(first[i].left - own[i].left);
     }
-    if (std::isfinite(least)) starts[static_cast<std::size_t>(r)] = (least + most) / 2;
+    if (ahead.empty()) continue;
+    const auto middle = ahead.begin() + static_cast<std::ptrdiff_t>(ahead.size() / 2);
+    std::nth_element(ahead.begin(), middle, ahead.end());
+    // Kept times are not exact: the range may be empty.
+    starts[static_cast<std::size_t>(r)] = least > most ? (least + most) / 2 : std::clamp(*middle, least, most);
   }
   const double earliest = *std::min_element(starts.begin(), starts.end());
   for (double& start : starts) start -= earliest;
