@@ -181,7 +181,7 @@ class Bench {
     }
     return took;
   }
-  // In an MPI that sends requests for data behind data, a late rank makes both go by turns from then on.
+  // In an MPI that sends requests for data behind data, a late rank makes both go by turns.
   void send_and_receive(const benching::Clock& clock) {
     constexpr double kLate = 100e3;
     const int count = static_cast<int>(problem_.count), peer = me ^ 1;

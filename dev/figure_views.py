@@ -126,6 +126,31 @@ def accuracy_programs(doc: Doc) -> Lines:
     return table(["predicted, measured", *(row["question"] for row in asked)], rows)
 
 
+# ---- dev/job_change.py ---------------------------------------------------------------------------
+
+
+@view("stretto.job_change")
+def change_predicted(doc: Doc) -> Lines:
+    """What each change was predicted to gain, and what it gained."""
+
+    def gain(seconds: float) -> str:
+        return f"{seconds:.2f} s: {seconds / doc['before_s'] - 1:+.0%}"
+
+    rows = [
+        [each["change"], f"`{each['words']}`", gain(each["predicted_s"]), gain(each["measured_s"])]
+        for each in doc["changes"]
+    ]
+    before = [f"`{doc['program']}`, as it is", "", "", f"{doc['before_s']:.2f} s"]
+    return table(["change", "replay", "predicted", "measured"], [before, *rows])
+
+
+@view("stretto.job_change")
+def change_efficiencies(doc: Doc) -> Lines:
+    """The job's efficiencies before the change."""
+    names = ("parallel", "load_balance", "serialisation", "transfer")
+    return table([name.replace("_", " ") for name in names], [[f"{doc['efficiencies'][name]:.0%}" for name in names]])
+
+
 # ---- stretto bench --suite kv --------------------------------------------------------------------
 
 

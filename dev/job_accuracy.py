@@ -7,9 +7,10 @@
 It makes a cluster of namespaces for each rate, one rank on each host. On the cluster of the first rate it measures
 a profile. It records each program on all clusters, several times, and at the first rate also with the MPI's own
 collectives. Recordings of the first rate predict all rates, by `stretto model job --set bandwidth=xF`, and those
-without Stretto the time with it, by `--collectives stretto`. On one more cluster three switches are between the hosts, and not one:
-`--set latency=+Xns` predicts that, where X is what a message of 8 bytes takes longer. Medians are compared with what was measured. With
-`--overlap`, programs also run with this value of STRETTO_OVERLAP, and `--overlap on` predicts that.
+without Stretto the time with it, by `--collectives stretto`. On one more cluster, three switches are between the
+hosts. `--set latency=+Xns` predicts that, where X is what a message of 8 bytes takes longer. With `--overlap`,
+programs also run with this value of STRETTO_OVERLAP, and `--overlap on` predicts that. Medians are compared with
+what was measured.
 
 Programs of Debian that are not installed are left out:
 
@@ -251,7 +252,8 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         which = [*((rate, False) for rate in rates), (rates[0], True)]
         clusters = {each: stack.enter_context(cluster(each[0], options.hosts, each[1])) for each in which}
-        near, far = (profile_of(clusters[rates[0], f], folder / name) for f, name in ((False, "profile"), (True, "far")))
+        near = profile_of(clusters[rates[0], False], folder / "profile")
+        far = profile_of(clusters[rates[0], True], folder / "far")
         later = shortest(far) - shortest(near)
         note(f"three switches: {later / 1e3:.1f} us more than {shortest(near) / 1e3:.1f} us")
         asked = questions(rates, options.overlap, later)

@@ -23,8 +23,8 @@ from job_accuracy import Doc, Program, Setting
 from stretto.core import machine
 from stretto.core.console import note
 
-ARGUMENTS = ("2000", "500")  # rows, steps
-# What the replay is asked, and the program that was changed so: rows by turns, or served by Stretto.
+ARGUMENTS = ("1000", "1500")  # rows, steps
+# What the replay is asked, and what was changed: rows by turns, served by Stretto.
 CHANGES = {
     "rows by turns": (("--balance",), True, False),
     "Stretto": (("--collectives", "stretto"), False, True),
@@ -66,9 +66,10 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--rate", default="1G")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="stretto-change-") as made, job_accuracy.cluster(
-        options.rate, 2, False
-    ) as on:
+    with (
+        tempfile.TemporaryDirectory(prefix="stretto-change-") as made,
+        job_accuracy.cluster(options.rate, 2, False) as on,
+    ):
         folder = Path(made)
         job_accuracy.profile_of(on, folder / "profile")
         found = measured(on, options.runs, options.rate, folder)

@@ -11,8 +11,9 @@
 //   h  handling      processor time of a message beside o, at either end: posting a receive,
 //                    seeing that something is complete; the message itself does not wait for it
 //   H  handling_byte the same, per byte, where data of the two directions obstruct each other
-//      requests_queue  not 0: a receiver's request for a long message goes by the connection on which
-//                    it sends, behind its data. Of a job's own messages: schedules send short segments
+//      requests_queue  not 0: a receiver's request for a long message goes by the connection on
+//                    which it sends, behind its data. For a job's own messages: schedules send
+//                    short segments
 //   gamma, lambda    processor time per byte combined, per byte copied
 //
 // A rank that sends m bytes is busy for o_s + O_s m. Its next message begins at least g + (m - 1) G

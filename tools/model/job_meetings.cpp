@@ -113,9 +113,9 @@ double Meetings::rest(const Member& member, double others_came) {
   return std::clamp(member.was + member.took - others_came, 0.0, member.took);
 }
 
-// The last to come took as long as all need since then: its time is the shortest. Where all wait for
-// all, they leave at about one time, so each needs about that. Sums of kept times may be off by more
-// than a call takes, a single one by 30% (record/times.hpp).
+// The last to come took as long as all need since then: its time is the shortest. Where all wait
+// for all, they leave at about one time, so each needs about that. Sums of kept times may be off by
+// more than a call takes, a single one by 30% (record/times.hpp).
 double Meetings::rest_of_all(double by_clock, double shortest) {
   constexpr double kOff = 1.3;
   return std::clamp(by_clock, shortest / kOff, shortest * kOff);

@@ -74,9 +74,9 @@ std::uint32_t Messages::receive(const End& end, const Cause& by) {
 void Messages::deliver(Message& message) {
   if (message.arrived < 0) {
     const Network::Passage passage =
-        message.waits ? network_.pass_on_request(message.from, message.to, message.bytes, message.sent.time,
-                                                 message.posted.time)
-                      : network_.pass(message.from, message.to, message.bytes, message.sent.time);
+        message.waits
+            ? network_.pass_on_request(message.from, message.to, message.bytes, message.sent.time, message.posted.time)
+            : network_.pass(message.from, message.to, message.bytes, message.sent.time);
     message.arrived = passage.arrives;
     if (message.waits) operations_.finish(message.send, passage.leaves, message.posted);
   }
