@@ -94,8 +94,15 @@ TEST(Trial, TriesAgainAfterManyCalls) {
   Trial lost = trial_of(kTrialOfAuto);
   EXPECT_EQ(with_overlap(lost, 2 * static_cast<int>(Trial::kAgainAfter), {{1000, 1000}}), 8);
   Trial kept = trial_of(kTrialOfAuto);
-  const int calls = 2 * static_cast<int>(Trial::kAgainAfterKept);
-  EXPECT_EQ(with_overlap(kept, calls, {{1000, 800}}), calls - 8);
+  const int calls = 40 + 80 + 160 + 320 + 640 + 1280 + 2 * static_cast<int>(Trial::kLastAgain);
+  EXPECT_EQ(with_overlap(kept, calls, {{1000, 800}}), calls - 8 * 4);
+}
+
+TEST(Trial, GivesUpLaterWhatWasWorthItOnlyAtFirst) {
+  Trial trial = trial_of(kTrialOfOn);
+  EXPECT_EQ(with_overlap(trial, 40, {{1000, 900}}), 36);
+  EXPECT_EQ(with_overlap(trial, 250, {{1000, 1100}}), 4);
+  EXPECT_EQ(with_overlap(trial, 48, {{1000, 900}}), 36 + 4);
 }
 
 TEST(Trials, KindsAreApart) {

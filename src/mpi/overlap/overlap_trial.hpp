@@ -5,8 +5,8 @@
 // A kind is a collective and, where all ranks know it, a length. Some of its first calls go without
 // overlap, as many with it. What counts is the time from one call of the kind to the next, because
 // that holds the call, the computation and whatever waits for data. The ranks compare their sums,
-// and the longest counts. After many calls they try again, sooner where overlap was not worth it:
-// something else may have disturbed it.
+// and the longest counts. Something else may have disturbed that, so they try again: after 250 calls
+// where overlap was not worth it, after 40 where it was, then after 80, and so on.
 //
 //   call   0 1 2 3   4 5     6       7      8
 //   on     with      without                compare: overlap stays unless it loses
@@ -42,7 +42,8 @@ class Trial {
   enum class Next : std::uint8_t { without, with, compare };
   static constexpr std::uint32_t kCalls = 4;                                 // of each way
   static constexpr std::uint64_t kGreatLoss = 10;                            // percent
-  static constexpr std::uint32_t kAgainAfter = 250, kAgainAfterKept = 2000;  // calls
+  static constexpr std::uint32_t kAgainAfter = 250;                          // calls without
+  static constexpr std::uint32_t kFirstAgain = 40, kLastAgain = 2000;        // calls with
 
   Trial() = default;
   Trial(Collective as, std::uint64_t bytes, const TrialRule& rule) : as_(as), bytes_(bytes), rule_(rule) {}
@@ -50,7 +51,7 @@ class Trial {
 
   // A call begins. compare: the members are to tell each other times(), and then decide().
   Next begins(std::uint64_t now_ns) {
-    if (calls_ == (keeps_ ? kAgainAfterKept : kAgainAfter)) *this = Trial(as_, bytes_, rule_);
+    if (calls_ == (keeps_ ? again_after_ : kAgainAfter)) restart();
     const std::uint32_t call = calls_++;
     if (call > 0 && call <= 2 * kCalls) spans_[call - 1] = now_ns - began_ns_;
     began_ns_ = now_ns;
@@ -88,6 +89,11 @@ class Trial {
   [[nodiscard]] bool is_decided() const { return calls_ > 2 * kCalls || is_lost_; }
 
  private:
+  void restart() {
+    const std::uint32_t next = keeps_ ? std::min(2 * again_after_, kLastAgain) : kFirstAgain;
+    *this = Trial(as_, bytes_, rule_);
+    again_after_ = next;
+  }
   [[nodiscard]] std::uint64_t first(std::uint32_t pair) const { return spans_[pair]; }
   [[nodiscard]] std::uint64_t second(std::uint32_t pair) const { return spans_[kCalls + pair]; }
   [[nodiscard]] bool is_look(std::uint32_t call) const { return !rule_.with_first && call == kCalls + 2; }
@@ -100,7 +106,7 @@ class Trial {
   std::uint64_t bytes_ = 0, began_ns_ = 0;
   TrialRule rule_;
   std::uint64_t spans_[2 * kCalls] = {};
-  std::uint32_t calls_ = 0;
+  std::uint32_t calls_ = 0, again_after_ = kFirstAgain;
   bool keeps_ = false, is_lost_ = false;
 };
 
