@@ -2,7 +2,7 @@
 /* A three-dimensional Fourier transform, forth and back: an ordinary MPI program, which knows
  * nothing of Stretto.
  *
- *   fft3d [--size N | --size NXxNYxNZ] [--repeat R] [--seed S]
+ *   fft3d [--size N | --size NXxNYxNZ] [--fields F] [--repeat R] [--seed S]
  *
  * Each rank holds a slab of whole planes (y, z). The forward transform takes lines along z, then
  * along y. One Alltoall gives each rank all x of some y; then come the lines along x. The backward
@@ -12,6 +12,9 @@
  * After an exchange, nothing is unpacked. A line along x takes a piece of every rank's block, so
  * the forward transform uses all blocks alike. A line along z lies in one block, so the backward
  * transform finishes one block after the other: its own first, then those of the ranks before it.
+ *
+ * Fields, such as the components of a velocity, are transformed together: first all as far as their
+ * exchange, then all the rest.
  *
  * The program checks itself: the inverse must give the input back, energies must agree (Parseval),
  * and two frequencies must be what the definition says. Each number is computed by one rank, in the
@@ -24,7 +27,7 @@
 
 enum { AXES = 3, X = 0, Y = 1, Z = 2, MOST_FACTORS = 32, LINES_AT_ONCE = 8 };
 static const double kPi = 3.14159265358979323846;
-static const char kUsage[] = "[--size N | --size NXxNYxNZ] [--repeat R] [--seed S]";
+static const char kUsage[] = "[--size N | --size NXxNYxNZ] [--fields F] [--repeat R] [--seed S]";
 
 struct complex_number {
   double re, im;
@@ -189,8 +192,8 @@ static void lines_along_x(struct grid* g, int sign) {
                       g->n[Z] - z < LINES_AT_ONCE ? g->n[Z] - z : LINES_AT_ONCE, (size_t)g->ys * g->n[Z], sign);
 }
 
-/* From `planes` to `turned`. */
-static void forward(struct grid* g) {
+/* From `planes` to `turned`, up to the lines along x. */
+static void begin_forward(struct grid* g) {
   for (int x = 0; x < g->xs; x++)
     for (int y = 0; y < g->n[Y]; y++) transform_line(&g->line[Z], plane_line(g, x, y), 1);
   lines_along_y(g, 1);
@@ -199,14 +202,16 @@ static void forward(struct grid* g) {
       memcpy(piece_line(g, r, x, 0), plane_line(g, x, (int)first_of(g->n[Y], r)),
              (size_t)part_of(g->n[Y], r) * g->n[Z] * sizeof(cplx));
   exchange(g, 1);
-  lines_along_x(g, 1);
+}
+
+static void forward(struct grid* fields, int count) {
+  for (int i = 0; i < count; i++) begin_forward(&fields[i]);
+  for (int i = 0; i < count; i++) lines_along_x(&fields[i], 1);
 }
 
 /* From `turned` to `planes`, which become those that forward() had, up to rounding. */
-static void backward(struct grid* g) {
+static void end_backward(struct grid* g) {
   const double scale = 1.0 / ((double)g->n[X] * g->n[Y] * g->n[Z]);
-  lines_along_x(g, -1);
-  exchange(g, 0);
   for (int step = 0; step < size; step++) {
     const int r = (rank - step + size) % size;
     for (int x = 0; x < g->xs; x++)
@@ -217,6 +222,14 @@ static void backward(struct grid* g) {
       }
   }
   lines_along_y(g, -1);
+}
+
+static void backward(struct grid* fields, int count) {
+  for (int i = 0; i < count; i++) {
+    lines_along_x(&fields[i], -1);
+    exchange(&fields[i], 0);
+  }
+  for (int i = 0; i < count; i++) end_backward(&fields[i]);
 }
 
 /* ---- input and checks ---- */
@@ -290,7 +303,7 @@ static uint64_t checksum(const struct grid* g) {
 /* ---- the run ---- */
 
 struct options {
-  int n[AXES], repeat;
+  int n[AXES], fields, repeat;
   uint64_t seed;
 };
 
@@ -306,12 +319,14 @@ static void parse_size(const char* text, int n[AXES]) {
 }
 
 static struct options parse(int argc, char** argv) {
-  struct options o = {.n = {48, 32, 40}, .repeat = 2, .seed = 1};
+  struct options o = {.n = {48, 32, 40}, .fields = 1, .repeat = 2, .seed = 1};
   for (int i = 1; i < argc; i += 2) {
     const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
     if (!value) refuse_option(name, kUsage);
     if (!strcmp(name, "--size"))
       parse_size(value, o.n);
+    else if (!strcmp(name, "--fields"))
+      o.fields = (int)whole_number(name, value, 1, 1000);
     else if (!strcmp(name, "--repeat"))
       o.repeat = (int)whole_number(name, value, 1, 1000000);
     else if (!strcmp(name, "--seed"))
@@ -327,33 +342,57 @@ struct results {
   uint64_t checksum;
 };
 
-static void once(struct grid* g, uint64_t seed, struct results* results) {
-  /* An error grows with the logarithm of the length, and outputs are sums of so many inputs. */
-  const double elements = (double)g->n[X] * g->n[Y] * g->n[Z];
-  const double tolerance = 64 * DBL_EPSILON * (log2(elements) + g->n[X] + g->n[Y] + g->n[Z]);
-  const int near[AXES] = {g->n[X] > 1, 0, g->n[Z] > 2 ? 2 : 0}, far[AXES] = {g->n[X] / 3, g->n[Y] - 1, g->n[Z] / 2};
-  fill(g, seed);
-  cplx expected_near = by_definition(g, near), expected_far = by_definition(g, far);
-  double before = energy(g->planes, (size_t)g->xs * g->n[Y] * g->n[Z]);
+/* What a field must give, and by how much it may be off. */
+struct expectation {
+  int near[AXES], far[AXES];
+  cplx value_near, value_far;
+  double energy, elements, tolerance;
+};
 
+static struct expectation fill_and_expect(struct grid* g, uint64_t seed) {
+  const double elements = (double)g->n[X] * g->n[Y] * g->n[Z];
+  struct expectation e = {.near = {g->n[X] > 1, 0, g->n[Z] > 2 ? 2 : 0},
+                          .far = {g->n[X] / 3, g->n[Y] - 1, g->n[Z] / 2}};
+  fill(g, seed);
+  e.value_near = by_definition(g, e.near);
+  e.value_far = by_definition(g, e.far);
+  e.energy = energy(g->planes, (size_t)g->xs * g->n[Y] * g->n[Z]);
+  e.elements = elements;
+  /* An error grows with the logarithm of the length, and outputs are sums of so many inputs. */
+  e.tolerance = 64 * DBL_EPSILON * (log2(elements) + g->n[X] + g->n[Y] + g->n[Z]);
+  return e;
+}
+
+static void check_forward(const struct grid* g, const struct expectation* e) {
+  const double tolerance = e->tolerance * sqrt(e->elements) * 4;
+  end_if_wrong(!is_right_at(g, e->near, e->value_near, tolerance), "the low frequency is wrong");
+  end_if_wrong(!is_right_at(g, e->far, e->value_far, tolerance), "the high frequency is wrong");
+  double after = energy(g->turned, (size_t)g->n[X] * g->ys * g->n[Z]) / e->elements;
+  end_if_wrong(!(fabs(after - e->energy) <= e->tolerance * e->energy), "energies differ (Parseval)");
+}
+
+static double timed(void (*transform)(struct grid*, int), struct grid* fields, int count) {
   MPI_Barrier(MPI_COMM_WORLD);
   double begin = MPI_Wtime();
-  forward(g);
-  results->seconds += MPI_Wtime() - begin;
+  transform(fields, count);
+  return MPI_Wtime() - begin;
+}
 
-  end_if_wrong(!is_right_at(g, near, expected_near, tolerance * sqrt(elements) * 4), "the low frequency is wrong");
-  end_if_wrong(!is_right_at(g, far, expected_far, tolerance * sqrt(elements) * 4), "the high frequency is wrong");
-  double after = energy(g->turned, (size_t)g->n[X] * g->ys * g->n[Z]) / elements;
-  end_if_wrong(!(fabs(after - before) <= tolerance * before), "energies differ (Parseval)");
-  uint64_t sum = checksum(g);
+static void once(struct grid* fields, const struct options* o, struct expectation* expected, struct results* results) {
+  for (int i = 0; i < o->fields; i++) expected[i] = fill_and_expect(&fields[i], o->seed + (uint64_t)i);
+  results->seconds += timed(forward, fields, o->fields);
+  uint64_t sum = 0;
+  for (int i = 0; i < o->fields; i++) {
+    check_forward(&fields[i], &expected[i]);
+    sum += checksum(&fields[i]);
+  }
   end_if_wrong(results->checksum && sum != results->checksum, "another result than in the first repetition");
   results->checksum = sum;
 
-  MPI_Barrier(MPI_COMM_WORLD);
-  begin = MPI_Wtime();
-  backward(g);
-  results->seconds += MPI_Wtime() - begin;
-  end_if_wrong(!(largest_difference(g, seed) <= tolerance), "the inverse does not give the input back");
+  results->seconds += timed(backward, fields, o->fields);
+  for (int i = 0; i < o->fields; i++)
+    end_if_wrong(!(largest_difference(&fields[i], o->seed + (uint64_t)i) <= expected[i].tolerance),
+                 "the inverse does not give the input back");
 }
 
 int main(int argc, char** argv) {
@@ -362,19 +401,23 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   struct options o = parse(argc, argv);
-  struct grid grid = make_grid(o.n);
+  struct grid* fields = allocate((size_t)o.fields, sizeof *fields);
+  struct expectation* expected = allocate((size_t)o.fields, sizeof *expected);
+  for (int i = 0; i < o.fields; i++) fields[i] = make_grid(o.n);
   struct results results = {0, 0};
-  for (int i = 0; i < o.repeat; i++) once(&grid, o.seed, &results);
+  for (int i = 0; i < o.repeat; i++) once(fields, &o, expected, &results);
 
-  double mine[2] = {results.seconds / (2 * o.repeat), exchange_seconds / (2 * o.repeat)}, slowest[2];
+  const int transforms = 2 * o.repeat * o.fields;
+  double mine[2] = {results.seconds / transforms, exchange_seconds / transforms}, slowest[2];
   MPI_Reduce(mine, slowest, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0) {
-    printf("size %dx%dx%d, ranks %d, transforms %d\n", o.n[X], o.n[Y], o.n[Z], size, 2 * o.repeat);
+    printf("size %dx%dx%d, ranks %d, transforms %d\n", o.n[X], o.n[Y], o.n[Z], size, transforms);
     printf("checksum %016llx\n", (unsigned long long)results.checksum);
-    printf("seconds per transform %.6f, of which in %s %.6f\n", slowest[0], grid.even ? "Alltoall" : "Alltoallv",
+    printf("seconds per transform %.6f, of which in %s %.6f\n", slowest[0], fields[0].even ? "Alltoall" : "Alltoallv",
            slowest[1]);
   }
-  free_grid(&grid);
+  for (int i = 0; i < o.fields; i++) free_grid(&fields[i]);
+  free(fields), free(expected);
   MPI_Finalize();
   return 0;
 }

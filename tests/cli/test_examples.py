@@ -21,7 +21,7 @@ FEW = (2, 5)
 
 # Planes and keys that deal out evenly, and others; ranks without any; all keys for one rank.
 CALLS = {
-    "fft3d": {"--size 20x10x12": RANKS, "--size 7x3x11": FEW},
+    "fft3d": {"--size 20x10x12": RANKS, "--size 7x3x11": FEW, "--size 8 --fields 3": FEW},
     "sample_sort": {"--keys 20000": RANKS, "--keys 20000 --spread skewed": FEW, "--keys 3 --spread equal": FEW},
 }
 
