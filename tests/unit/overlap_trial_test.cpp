@@ -14,8 +14,7 @@ struct Phase {
 
 // Calls between which the program computes by turns as `phases` say, with something else now and
 // then. How many of the first `calls` went with overlap.
-int with_overlap(Trial& trial, int calls, const std::vector<Phase>& phases) {
-  std::uint64_t now = 1000;
+int with_overlap(Trial& trial, int calls, const std::vector<Phase>& phases, std::uint64_t now = 1000) {
   int with = 0;
   for (int i = 0; i < calls; ++i) {
     const Trial::Next next = trial.begins(now);
@@ -92,17 +91,24 @@ TEST(Trial, WhatACallTakesOnceCountsForNeither) {
 
 TEST(Trial, TriesAgainAfterManyCalls) {
   Trial lost = trial_of(kTrialOfAuto);
-  EXPECT_EQ(with_overlap(lost, 2 * static_cast<int>(Trial::kAgainAfter), {{1000, 1000}}), 8);
+  const int each = static_cast<int>(Trial::kLaterCalls);
+  EXPECT_EQ(with_overlap(lost, 40 + 2 * static_cast<int>(Trial::kAgainAfter), {{1000, 1000}}), 4 + 2 * each);
   Trial kept = trial_of(kTrialOfAuto);
   const int calls = 40 + 80 + 160 + 320 + 640 + 1280 + 2 * static_cast<int>(Trial::kLastAgain);
-  EXPECT_EQ(with_overlap(kept, calls, {{1000, 800}}), calls - 8 * 4);
+  EXPECT_EQ(with_overlap(kept, calls, {{1000, 800}}), calls - 4 - 7 * each);
 }
 
 TEST(Trial, GivesUpLaterWhatWasWorthItOnlyAtFirst) {
   Trial trial = trial_of(kTrialOfOn);
   EXPECT_EQ(with_overlap(trial, 40, {{1000, 900}}), 36);
-  EXPECT_EQ(with_overlap(trial, 250, {{1000, 1100}}), 4);
-  EXPECT_EQ(with_overlap(trial, 48, {{1000, 900}}), 36 + 4);
+  EXPECT_EQ(with_overlap(trial, 250, {{1000, 1100}}, 1'000'000'000), 8);
+  EXPECT_EQ(with_overlap(trial, 48, {{1000, 900}}, 2'000'000'000), 40);
+}
+
+TEST(Trial, LaterTrialsSeeLongerTurns) {
+  const Phase forth{1000, 900}, back{2000, 1800};
+  Trial trial = trial_of(kTrialOfAuto);
+  EXPECT_EQ(with_overlap(trial, 40 + 80, {forth, forth, forth, forth, back, back, back, back}), 2 + 72);
 }
 
 TEST(Trials, KindsAreApart) {

@@ -5,19 +5,21 @@
 // A kind is a collective and, where all ranks know it, a length. Some of its first calls go without
 // overlap, as many with it. What counts is the time from one call of the kind to the next, because
 // that holds the call, the computation and whatever waits for data. The ranks compare their sums,
-// and the longest counts. Something else may have disturbed that, so they try again: after 250 calls
-// where overlap was not worth it, after 40 where it was, then after 80, and so on.
+// and the longest counts. Something else may have disturbed that, so they try again after 40 calls.
+// From then on they do so after 250 calls where overlap was not worth it, and after 80, 160 and so
+// on where it was.
 //
 //   call   0 1 2 3   4 5     6       7      8
 //   on     with      without                compare: overlap stays unless it loses
 //   auto   without   with    look    with   compare: overlap stays if it gains 3 percent
 //
-// At the look the ranks compare the two calls with overlap so far: a great loss ends the trial.
+// At the look the ranks compare what they have of calls with overlap: a great loss ends the trial.
 //
-// Four calls each way: programs compute differently after one call and the next, such as a
-// transform forth and back, mostly by turns of two or four. Call i without is compared with call i
-// with. The pair that differs most is left out: something else may have disturbed it, or the first
-// call with overlap took memory and opened connections.
+// Four calls each way, and eight from the second time on: programs compute differently after one
+// call and the next, such as a transform forth and back, mostly by turns of two or four, or of eight
+// if they have several arrays. Call i without is compared with call i with. The pair that differs
+// most is left out, later the two: something else may have disturbed them, or the first call with
+// overlap took memory and opened connections.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -40,10 +42,11 @@ inline constexpr TrialRule kTrialOfOn{true, 0}, kTrialOfAuto{false, 3};
 class Trial {
  public:
   enum class Next : std::uint8_t { without, with, compare };
-  static constexpr std::uint32_t kCalls = 4;                                 // of each way
-  static constexpr std::uint64_t kGreatLoss = 10;                            // percent
-  static constexpr std::uint32_t kAgainAfter = 250;                          // calls without
-  static constexpr std::uint32_t kFirstAgain = 40, kLastAgain = 2000;        // calls with
+  static constexpr std::uint32_t kCalls = 4, kLaterCalls = 8;  // of each way
+  static constexpr std::uint64_t kGreatLoss = 10;              // percent
+  static constexpr std::uint32_t kFirstAgain = 40;             // calls
+  static constexpr std::uint32_t kAgainAfter = 250;            // calls without
+  static constexpr std::uint32_t kLastAgain = 2000;            // calls with
 
   Trial() = default;
   Trial(Collective as, std::uint64_t bytes, const TrialRule& rule) : as_(as), bytes_(bytes), rule_(rule) {}
@@ -51,62 +54,62 @@ class Trial {
 
   // A call begins. compare: the members are to tell each other times(), and then decide().
   Next begins(std::uint64_t now_ns) {
-    if (calls_ == (keeps_ ? again_after_ : kAgainAfter)) restart();
+    if (calls_ == (keeps_ || is_first() ? again_after_ : kAgainAfter)) restart();
     const std::uint32_t call = calls_++;
-    if (call > 0 && call <= 2 * kCalls) spans_[call - 1] = now_ns - began_ns_;
+    if (call > 0 && call <= 2 * each_) spans_[call - 1] = now_ns - began_ns_;
     began_ns_ = now_ns;
-    if (!is_lost_ && (call == 2 * kCalls || is_look(call))) return Next::compare;
+    if (!is_lost_ && (call == 2 * each_ || is_look(call))) return Next::compare;
     return goes_with(call) ? Next::with : Next::without;
   }
   // What this call takes once, whichever way it goes: it counts for neither.
   void leaves_out(std::uint64_t ns) { began_ns_ += ns; }
 
   [[nodiscard]] TrialTimes times() const {
+    const std::uint32_t count = std::min(calls_ - 1, 2 * each_) - each_;
+    std::uint32_t pairs[kLaterCalls] = {0, 1, 2, 3, 4, 5, 6, 7};
+    std::sort(pairs, pairs + count, [this](std::uint32_t a, std::uint32_t b) { return apart(a) < apart(b); });
     TrialTimes sum;
-    std::uint64_t most = 0;
-    std::uint32_t disturbed = kCalls;
-    const std::uint32_t pairs = std::min(calls_ - 1, 2 * kCalls) - kCalls;
-    for (std::uint32_t i = 0; i < pairs && pairs > 1; ++i) {
-      const std::uint64_t apart = std::max(first(i), second(i)) - std::min(first(i), second(i));
-      if (apart > most) most = apart, disturbed = i;
-    }
-    for (std::uint32_t i = 0; i < pairs; ++i) {
-      if (i == disturbed) continue;
-      sum.without_ns += rule_.with_first ? second(i) : first(i);
-      sum.with_ns += rule_.with_first ? first(i) : second(i);
+    for (std::uint32_t i = 0; i < count - each_ / 4; ++i) {
+      sum.without_ns += rule_.with_first ? second(pairs[i]) : first(pairs[i]);
+      sum.with_ns += rule_.with_first ? first(pairs[i]) : second(pairs[i]);
     }
     return sum;
   }
   // Whether this call goes with overlap. After the last comparison: and those after it.
   bool decide(const TrialTimes& longest) {
-    if (calls_ <= 2 * kCalls) {
+    if (calls_ <= 2 * each_) {
       is_lost_ = longest.with_ns * 100 > longest.without_ns * (100 + kGreatLoss);
       return !is_lost_;
     }
     keeps_ = longest.with_ns * 100 < longest.without_ns * (100 - rule_.least_gain);
     return keeps_;
   }
-  [[nodiscard]] bool is_decided() const { return calls_ > 2 * kCalls || is_lost_; }
+  [[nodiscard]] bool is_decided() const { return calls_ > 2 * each_ || is_lost_; }
 
  private:
   void restart() {
-    const std::uint32_t next = keeps_ ? std::min(2 * again_after_, kLastAgain) : kFirstAgain;
+    const std::uint32_t next = std::min(2 * again_after_, kLastAgain);
     *this = Trial(as_, bytes_, rule_);
+    each_ = kLaterCalls;
     again_after_ = next;
   }
+  [[nodiscard]] bool is_first() const { return each_ == kCalls; }
   [[nodiscard]] std::uint64_t first(std::uint32_t pair) const { return spans_[pair]; }
-  [[nodiscard]] std::uint64_t second(std::uint32_t pair) const { return spans_[kCalls + pair]; }
-  [[nodiscard]] bool is_look(std::uint32_t call) const { return !rule_.with_first && call == kCalls + 2; }
+  [[nodiscard]] std::uint64_t second(std::uint32_t pair) const { return spans_[each_ + pair]; }
+  [[nodiscard]] std::uint64_t apart(std::uint32_t pair) const {
+    return std::max(first(pair), second(pair)) - std::min(first(pair), second(pair));
+  }
+  [[nodiscard]] bool is_look(std::uint32_t call) const { return !rule_.with_first && call == each_ + each_ / 2; }
   [[nodiscard]] bool goes_with(std::uint32_t call) const {
-    if (call > 2 * kCalls) return keeps_;
-    return !is_lost_ && (call < kCalls) == rule_.with_first;
+    if (call > 2 * each_) return keeps_;
+    return !is_lost_ && (call < each_) == rule_.with_first;
   }
 
   Collective as_{};
   std::uint64_t bytes_ = 0, began_ns_ = 0;
   TrialRule rule_;
-  std::uint64_t spans_[2 * kCalls] = {};
-  std::uint32_t calls_ = 0, again_after_ = kFirstAgain;
+  std::uint64_t spans_[2 * kLaterCalls] = {};
+  std::uint32_t calls_ = 0, each_ = kCalls, again_after_ = kFirstAgain;
   bool keeps_ = false, is_lost_ = false;
 };
 
