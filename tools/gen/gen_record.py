@@ -94,6 +94,8 @@ def _window(name: str, parameters: tuple[Parameter, ...]) -> list[str]:
     found = [f"r.window({window.name});"]
     if target := _named(parameters, "target_rank", "rank"):
         found.append(f"r.target({target.name});")
+    if group := _of(parameters, "GROUP"):
+        found.append(f"r.group({group.name});")
     if count := _named(parameters, "origin_count"):
         verb = "receives" if re.fullmatch("R?get", name, re.IGNORECASE) else "sends"
         found.append(f"r.{verb}_data(nullptr, {count.name}, origin_datatype);")

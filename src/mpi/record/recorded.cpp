@@ -3,7 +3,10 @@
 
 #include <cstring>
 
+#include "mpi/job/world.hpp"
+#include "mpi/job/world_ranks.hpp"
 #include "mpi/record/recorder.hpp"
+#include "mpi/record/recording.hpp"
 #include "mpi/state/state.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "sys/sys.hpp"
@@ -65,6 +68,7 @@ std::uintptr_t handle_at(const void* array, int i = 0) {
 }  // namespace
 
 Recorded::Recorded(Entry entry, const void* caller) : entry_(entry) {
+  if (g_recorder == nullptr && g_recorded && t_thread.depth == 0) record_without_world();
   if (g_recorder == nullptr || t_thread.depth != 0 || t_recorded.inside || is_inside_host(caller)) return;
   began_ = entered_ = sys::counter();
   if (t_recorded.processor_ns != 0) {
@@ -190,6 +194,12 @@ void Recorded::window(Handle window) {
 void Recorded::file(Handle file) {
   const RecorderLock locked;
   word(Role::file, number_of(g_recorder->files, (std::uintptr_t)as<MPI_File>(file)));
+}
+
+void Recorded::group(Handle group) {
+  Array<int> ranks;
+  if (!ranks_in_world(as<MPI_Group>(group), ranks) || !open(Role::group, ranks.size())) return;
+  for (const int rank : ranks) add(peer(rank == MPI_UNDEFINED ? MPI_PROC_NULL : rank, g_world.rank));
 }
 
 void Recorded::frees_window(void* handle) {

@@ -53,6 +53,7 @@ class Recorded {
   void window(Handle window);
   void frees_window(void* window);
   void target(int rank) { word(Role::target, rank); }
+  void group(Handle group);
   void file(Handle file);
   void closes(void* file);
   void frees_comm(void* comm);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/record/recording.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -11,12 +12,13 @@
 #include "mpi/job/world.hpp"
 #include "mpi/record/recorded.hpp"
 #include "mpi/record/recorder.hpp"
+#include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
 
 void record_prepare() { g_recorded = options().record_path[0] != 0; }
 
-void record_begin() {
+void record_begin(bool complete) {
   if (!g_recorded) return;
   void* const memory = std::malloc(sizeof(Recorder));
   if (memory == nullptr) {
@@ -24,7 +26,7 @@ void record_begin() {
     return;
   }
   auto* const made = new (memory) Recorder;
-  if (made->begin()) {
+  if (made->begin(complete)) {
     g_recorder = made;
     recorded_first();
     ensure_finalize_hook();
@@ -44,6 +46,12 @@ void record_end() {
   if (const int error = ended->writer.failure())
     log_line(LogLevel::warn, "the recording ends early: %s", std::strerror(error));
   ended->writer.finish();
+}
+
+void record_without_world() {
+  static constinit std::atomic<bool> said{false};
+  if (vendor::launcher_rank() > 0 || said.exchange(true, std::memory_order_relaxed)) return;
+  log_line(LogLevel::warn, "STRETTO_RECORD: calls before MPI_Init are not recorded, nor programs with sessions alone");
 }
 
 void record_leave_to_parent() {
