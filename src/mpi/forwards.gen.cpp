@@ -459,6 +459,42 @@ STRETTO_EXPORT int PMPI_Comm_dup_with_info(Handle comm, Handle info, void* newco
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void comm_spawn_note(Noted& note, const char*, const void*, int, Handle, int, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_spawn_record(Recorded& r, const char*, const void*, int, Handle, int, Handle comm, void* intercomm, void*) {
+  r.comm(comm);
+  r.makes_comm(intercomm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_spawn(const char* command, const void* argv, int maxprocs, Handle info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward_mpi<Entry::comm_spawn, nullptr, nullptr, nullptr, comm_spawn_note, comm_spawn_record>(__builtin_return_address(0), command, argv, maxprocs, info, root, comm, intercomm, array_of_errcodes);
+}
+STRETTO_EXPORT int PMPI_Comm_spawn(const char* command, const void* argv, int maxprocs, Handle info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward<Entry::comm_spawn, nullptr, nullptr, nullptr, comm_spawn_note, comm_spawn_record>(__builtin_return_address(0), command, argv, maxprocs, info, root, comm, intercomm, array_of_errcodes);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_spawn_multiple_note(Noted& note, int, const void*, const void*, const void*, const void*, int, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_spawn_multiple_record(Recorded& r, int, const void*, const void*, const void*, const void*, int, Handle comm, void* intercomm, void*) {
+  r.comm(comm);
+  r.makes_comm(intercomm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_spawn_multiple(int count, const void* array_of_commands, const void* array_of_argv, const void* array_of_maxprocs, const void* array_of_info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward_mpi<Entry::comm_spawn_multiple, nullptr, nullptr, nullptr, comm_spawn_multiple_note, comm_spawn_multiple_record>(__builtin_return_address(0), count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, comm, intercomm, array_of_errcodes);
+}
+STRETTO_EXPORT int PMPI_Comm_spawn_multiple(int count, const void* array_of_commands, const void* array_of_argv, const void* array_of_maxprocs, const void* array_of_info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward<Entry::comm_spawn_multiple, nullptr, nullptr, nullptr, comm_spawn_multiple_note, comm_spawn_multiple_record>(__builtin_return_address(0), count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, comm, intercomm, array_of_errcodes);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void comm_split_note(Noted& note, Handle comm, int, int, void*) {
   note.all_of(comm);
 }
@@ -4129,8 +4165,9 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_post_record(Recorded& r, Handle, int, Handle win) {
+[[gnu::cold, gnu::noinline]] void win_post_record(Recorded& r, Handle group, int, Handle win) {
   r.window(win);
+  r.group(group);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_post(Handle group, int assert, Handle win) {
@@ -4146,8 +4183,9 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_start_record(Recorded& r, Handle, int, Handle win) {
+[[gnu::cold, gnu::noinline]] void win_start_record(Recorded& r, Handle group, int, Handle win) {
   r.window(win);
+  r.group(group);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_start(Handle group, int assert, Handle win) {

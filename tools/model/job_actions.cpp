@@ -92,11 +92,6 @@ void read_ends(const Recording& recording, std::uint32_t term, Action& action) {
   }
 }
 
-bool makes_of_group(const std::string& function) {
-  return function == "Comm_create_group" || function.ends_with("_create_from_group") ||
-         function.ends_with("_create_from_groups");
-}
-
 Act act_of(const Recording& recording, std::uint32_t term, const Action& action) {
   const Values made = recording.values(term, Role::made), flag = recording.values(term, Role::flag);
   if (recording.values(term, Role::started)) return Act::start;
@@ -110,7 +105,6 @@ Act act_of(const Recording& recording, std::uint32_t term, const Action& action)
     if (action.function.ends_with("_init")) return Act::init;
     return made ? Act::post : Act::message;
   }
-  if (action.function == "Comm_get_parent") return Act::local;
   if (action.made_comm >= 0 || action.function.starts_with("Comm_split") || action.function == "Comm_create")
     return Act::collective;
   return Act::local;
@@ -205,8 +199,8 @@ std::vector<Action> actions_of(const Recording& recording) {
     action.comm = recording.values(term, Role::comm).one();
     action.made_comm = recording.values(term, Role::made_comm).one(-1);
     action.window = recording.values(term, Role::window).one(-1);
-    // Made of a group: nobody else calls.
-    if (makes_of_group(action.function) && action.made_comm >= 0) action.comm = action.made_comm;
+    // Nobody but its members makes it.
+    if (action.function == "Comm_create_group" && action.made_comm >= 0) action.comm = action.made_comm;
     action.made = list(recording.values(term, Role::made));
     action.named = list(recording.values(term, Role::named));
     action.root = recording.values(term, Role::root).one();
