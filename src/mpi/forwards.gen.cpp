@@ -20,7 +20,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+[[gnu::noinline]] void accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -39,7 +39,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -65,7 +65,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -91,7 +91,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allreduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allreduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -117,7 +117,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -143,7 +143,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -169,7 +169,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
@@ -195,7 +195,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void barrier_init_record(Recorded& r, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void barrier_init_record(Recorded& r, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.makes(request);
 }
@@ -219,7 +219,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bcast_init_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void bcast_init_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -251,7 +251,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void bsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -276,7 +276,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void bsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -303,7 +303,7 @@ STRETTO_EXPORT int PMPI_Buffer_attach(void* buffer, int size) {
 }
 
 namespace {
-[[gnu::cold, gnu::noinline]] void cancel_record(Recorded& r, void* request) {
+[[gnu::noinline]] void cancel_record(Recorded& r, void* request) {
   r.names(1, request);
 }
 }  // namespace
@@ -320,7 +320,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void cart_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_cart) {
+[[gnu::noinline]] void cart_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_cart) {
   r.comm(comm_old);
   r.makes_comm(comm_cart);
 }
@@ -338,7 +338,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void cart_sub_record(Recorded& r, Handle comm, const int*, void* newcomm) {
+[[gnu::noinline]] void cart_sub_record(Recorded& r, Handle comm, const int*, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -356,7 +356,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_accept_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
+[[gnu::noinline]] void comm_accept_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -374,7 +374,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_connect_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
+[[gnu::noinline]] void comm_connect_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -392,7 +392,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_create_record(Recorded& r, Handle comm, Handle, void* newcomm) {
+[[gnu::noinline]] void comm_create_record(Recorded& r, Handle comm, Handle, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -410,7 +410,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_create_group_record(Recorded& r, Handle comm, Handle, int, void* newcomm) {
+[[gnu::noinline]] void comm_create_group_record(Recorded& r, Handle comm, Handle, int, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -428,7 +428,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_dup_record(Recorded& r, Handle comm, void* newcomm) {
+[[gnu::noinline]] void comm_dup_record(Recorded& r, Handle comm, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -446,7 +446,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_dup_with_info_record(Recorded& r, Handle comm, Handle, void* newcomm) {
+[[gnu::noinline]] void comm_dup_with_info_record(Recorded& r, Handle comm, Handle, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -464,7 +464,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_spawn_record(Recorded& r, const char*, const void*, int, Handle, int, Handle comm, void* intercomm, void*) {
+[[gnu::noinline]] void comm_spawn_record(Recorded& r, const char*, const void*, int, Handle, int, Handle comm, void* intercomm, void*) {
   r.comm(comm);
   r.makes_comm(intercomm);
 }
@@ -482,7 +482,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_spawn_multiple_record(Recorded& r, int, const void*, const void*, const void*, const void*, int, Handle comm, void* intercomm, void*) {
+[[gnu::noinline]] void comm_spawn_multiple_record(Recorded& r, int, const void*, const void*, const void*, const void*, int, Handle comm, void* intercomm, void*) {
   r.comm(comm);
   r.makes_comm(intercomm);
 }
@@ -500,7 +500,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_split_record(Recorded& r, Handle comm, int, int, void* newcomm) {
+[[gnu::noinline]] void comm_split_record(Recorded& r, Handle comm, int, int, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -518,7 +518,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_split_type_record(Recorded& r, Handle comm, int, int, Handle, void* newcomm) {
+[[gnu::noinline]] void comm_split_type_record(Recorded& r, Handle comm, int, int, Handle, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -544,7 +544,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void compare_and_swap_record(Recorded& r, const void*, const void*, void*, Handle, int target_rank, std::int64_t, Handle win) {
+[[gnu::noinline]] void compare_and_swap_record(Recorded& r, const void*, const void*, void*, Handle, int target_rank, std::int64_t, Handle win) {
   r.window(win);
   r.target(target_rank);
 }
@@ -562,7 +562,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void dist_graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, const int*, const int*, Handle, int, void* comm_dist_graph) {
+[[gnu::noinline]] void dist_graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, const int*, const int*, Handle, int, void* comm_dist_graph) {
   r.comm(comm_old);
   r.makes_comm(comm_dist_graph);
 }
@@ -580,7 +580,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void dist_graph_create_adjacent_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, const int*, const int*, Handle, int, void* comm_dist_graph) {
+[[gnu::noinline]] void dist_graph_create_adjacent_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, const int*, const int*, Handle, int, void* comm_dist_graph) {
   r.comm(comm_old);
   r.makes_comm(comm_dist_graph);
 }
@@ -598,7 +598,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void exscan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void exscan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -631,7 +631,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void fetch_and_op_record(Recorded& r, const void*, void*, Handle, int target_rank, std::int64_t, Handle, Handle win) {
+[[gnu::noinline]] void fetch_and_op_record(Recorded& r, const void*, void*, Handle, int target_rank, std::int64_t, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
 }
@@ -649,7 +649,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_close_record(Recorded& r, void* fh) {
+[[gnu::noinline]] void file_close_record(Recorded& r, void* fh) {
   r.closes(fh);
 }
 }  // namespace
@@ -673,7 +673,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -699,7 +699,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -725,7 +725,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -751,7 +751,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -777,7 +777,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -803,7 +803,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -829,7 +829,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -855,7 +855,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -881,7 +881,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -907,7 +907,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -926,7 +926,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_open_record(Recorded& r, Handle comm, const char*, int, Handle, void* fh) {
+[[gnu::noinline]] void file_open_record(Recorded& r, Handle comm, const char*, int, Handle, void* fh) {
   r.comm(comm);
   r.opens(fh);
 }
@@ -944,7 +944,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_preallocate_record(Recorded& r, Handle fh, std::int64_t) {
+[[gnu::noinline]] void file_preallocate_record(Recorded& r, Handle fh, std::int64_t) {
   r.file(fh);
 }
 }  // namespace
@@ -967,7 +967,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -991,7 +991,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1015,7 +1015,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_read_all_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1038,7 +1038,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_end_record(Recorded& r, Handle fh, void*, void*&) {
+[[gnu::noinline]] void file_read_all_end_record(Recorded& r, Handle fh, void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1061,7 +1061,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1085,7 +1085,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1109,7 +1109,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_read_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1132,7 +1132,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_end_record(Recorded& r, Handle fh, void*, void*&) {
+[[gnu::noinline]] void file_read_at_all_end_record(Recorded& r, Handle fh, void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1155,7 +1155,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_ordered_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1179,7 +1179,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_read_ordered_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1202,7 +1202,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_end_record(Recorded& r, Handle fh, void*, void*&) {
+[[gnu::noinline]] void file_read_ordered_end_record(Recorded& r, Handle fh, void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1225,7 +1225,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1243,7 +1243,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_seek_shared_record(Recorded& r, Handle fh, std::int64_t, int) {
+[[gnu::noinline]] void file_seek_shared_record(Recorded& r, Handle fh, std::int64_t, int) {
   r.file(fh);
 }
 }  // namespace
@@ -1260,7 +1260,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_set_atomicity_record(Recorded& r, Handle fh, int) {
+[[gnu::noinline]] void file_set_atomicity_record(Recorded& r, Handle fh, int) {
   r.file(fh);
 }
 }  // namespace
@@ -1277,7 +1277,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_set_size_record(Recorded& r, Handle fh, std::int64_t) {
+[[gnu::noinline]] void file_set_size_record(Recorded& r, Handle fh, std::int64_t) {
   r.file(fh);
 }
 }  // namespace
@@ -1294,7 +1294,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_set_view_record(Recorded& r, Handle fh, std::int64_t, Handle, Handle, const char*, Handle) {
+[[gnu::noinline]] void file_set_view_record(Recorded& r, Handle fh, std::int64_t, Handle, Handle, const char*, Handle) {
   r.file(fh);
 }
 }  // namespace
@@ -1311,7 +1311,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_sync_record(Recorded& r, Handle fh) {
+[[gnu::noinline]] void file_sync_record(Recorded& r, Handle fh) {
   r.file(fh);
 }
 }  // namespace
@@ -1334,7 +1334,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1358,7 +1358,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1382,7 +1382,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_write_all_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1405,7 +1405,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
+[[gnu::noinline]] void file_write_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1428,7 +1428,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1452,7 +1452,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1476,7 +1476,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_write_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1499,7 +1499,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
+[[gnu::noinline]] void file_write_at_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1522,7 +1522,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_ordered_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1546,7 +1546,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_write_ordered_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1569,7 +1569,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_end_record(Recorded& r, Handle fh, const void*, void*&) {
+[[gnu::noinline]] void file_write_ordered_end_record(Recorded& r, Handle fh, const void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1592,7 +1592,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1622,7 +1622,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -1649,7 +1649,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -1682,7 +1682,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
+[[gnu::noinline]] void get_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -1708,7 +1708,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+[[gnu::noinline]] void get_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -1727,7 +1727,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_graph) {
+[[gnu::noinline]] void graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_graph) {
   r.comm(comm_old);
   r.makes_comm(comm_graph);
 }
@@ -1752,7 +1752,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -1789,7 +1789,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -1826,7 +1826,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iallreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -1863,7 +1863,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -1900,7 +1900,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -1935,7 +1935,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
@@ -1965,7 +1965,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibarrier_record(Recorded& r, Handle comm, void* request) {
+[[gnu::noinline]] void ibarrier_record(Recorded& r, Handle comm, void* request) {
   r.comm(comm);
   r.makes(request);
 }
@@ -1999,7 +1999,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ibcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -2036,7 +2036,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ibsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2062,7 +2062,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iexscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iexscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -2099,7 +2099,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -2137,7 +2137,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -2169,7 +2169,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void improbe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void* message, void*& status) {
+[[gnu::noinline]] void improbe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void* message, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.makes_message(message);
@@ -2196,7 +2196,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void imrecv_record(Recorded& r, void*, int, Handle, void* message, void* request) {
+[[gnu::noinline]] void imrecv_record(Recorded& r, void*, int, Handle, void* message, void* request) {
   r.takes_message(message);
   r.makes(request);
 }
@@ -2219,7 +2219,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2255,7 +2255,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2291,7 +2291,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2327,7 +2327,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -2363,7 +2363,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
@@ -2394,7 +2394,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void intercomm_create_record(Recorded& r, Handle local_comm, int, Handle, int, int, void* newintercomm) {
+[[gnu::noinline]] void intercomm_create_record(Recorded& r, Handle local_comm, int, Handle, int, int, void* newintercomm) {
   r.comm(local_comm);
   r.makes_comm(newintercomm);
 }
@@ -2413,7 +2413,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iprobe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void*& status) {
+[[gnu::noinline]] void iprobe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.says(flag);
@@ -2440,7 +2440,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irecv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irecv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -2466,7 +2466,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -2504,7 +2504,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
   r.combines(op, datatype);
@@ -2541,7 +2541,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -2578,7 +2578,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2604,7 +2604,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -2641,7 +2641,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -2679,7 +2679,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -2717,7 +2717,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void isend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2745,7 +2745,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -2773,7 +2773,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -2800,7 +2800,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void issend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void issend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2819,7 +2819,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void mprobe_record(Recorded& r, int source, int tag, Handle comm, void* message, void*& status) {
+[[gnu::noinline]] void mprobe_record(Recorded& r, int source, int tag, Handle comm, void* message, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.makes_message(message);
@@ -2845,7 +2845,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void mrecv_record(Recorded& r, void*, int, Handle, void* message, void*&) {
+[[gnu::noinline]] void mrecv_record(Recorded& r, void*, int, Handle, void* message, void*&) {
   r.takes_message(message);
 }
 }  // namespace
@@ -2862,7 +2862,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2889,7 +2889,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2916,7 +2916,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2943,7 +2943,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -2970,7 +2970,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
@@ -3037,7 +3037,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void pready_record(Recorded& r, int, Handle request) {
+[[gnu::noinline]] void pready_record(Recorded& r, int, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -3059,7 +3059,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void pready_list_record(Recorded& r, int, const void*, Handle request) {
+[[gnu::noinline]] void pready_list_record(Recorded& r, int, const void*, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -3081,7 +3081,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void pready_range_record(Recorded& r, int, int, Handle request) {
+[[gnu::noinline]] void pready_range_record(Recorded& r, int, int, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -3098,7 +3098,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void probe_record(Recorded& r, int source, int tag, Handle comm, void*& status) {
+[[gnu::noinline]] void probe_record(Recorded& r, int source, int tag, Handle comm, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.status(status);
@@ -3123,7 +3123,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void put_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
+[[gnu::noinline]] void put_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3149,7 +3149,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void raccumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void raccumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3175,7 +3175,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void*& status) {
+[[gnu::noinline]] void recv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void*& status) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.status(status);
@@ -3201,7 +3201,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_init_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void recv_init_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -3220,7 +3220,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -3261,7 +3261,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_block_init_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -3287,7 +3287,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_init_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_init_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
   r.combines(op, datatype);
@@ -3308,7 +3308,7 @@ STRETTO_EXPORT int PMPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, 
 }
 
 namespace {
-[[gnu::cold, gnu::noinline]] void request_free_record(Recorded& r, void* request) {
+[[gnu::noinline]] void request_free_record(Recorded& r, void* request) {
   r.frees_request(request);
 }
 }  // namespace
@@ -3326,7 +3326,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_record(Recorded& r, Handle request, int* flag, void*&) {
+[[gnu::noinline]] void request_get_status_record(Recorded& r, Handle request, int* flag, void*&) {
   r.names(1, &request);
   r.says(flag);
 }
@@ -3345,7 +3345,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_all_record(Recorded& r, int count, const void* array_of_requests, int* flag, void*&) {
+[[gnu::noinline]] void request_get_status_all_record(Recorded& r, int count, const void* array_of_requests, int* flag, void*&) {
   r.names(count, array_of_requests);
   r.says(flag);
 }
@@ -3364,7 +3364,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_any_record(Recorded& r, int count, const void* array_of_requests, int*, int* flag, void*&) {
+[[gnu::noinline]] void request_get_status_any_record(Recorded& r, int count, const void* array_of_requests, int*, int* flag, void*&) {
   r.names(count, array_of_requests);
   r.says(flag);
 }
@@ -3383,7 +3383,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_some_record(Recorded& r, int incount, const void* array_of_requests, int*, int*, void*&) {
+[[gnu::noinline]] void request_get_status_some_record(Recorded& r, int incount, const void* array_of_requests, int*, int*, void*&) {
   r.names(incount, array_of_requests);
 }
 }  // namespace
@@ -3407,7 +3407,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -3435,7 +3435,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3462,7 +3462,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rput_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rput_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3488,7 +3488,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void rsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -3513,7 +3513,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void rsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -3532,7 +3532,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -3558,7 +3558,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatter_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatter_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -3585,7 +3585,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatterv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatterv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -3618,7 +3618,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void send_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -3643,7 +3643,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void send_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -3670,7 +3670,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -3697,7 +3697,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -3723,7 +3723,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void ssend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -3748,7 +3748,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ssend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -3767,7 +3767,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void start_record(Recorded& r, void* request) {
+[[gnu::noinline]] void start_record(Recorded& r, void* request) {
   r.starts(1, request);
 }
 }  // namespace
@@ -3784,7 +3784,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void startall_record(Recorded& r, int count, void* array_of_requests) {
+[[gnu::noinline]] void startall_record(Recorded& r, int count, void* array_of_requests) {
   r.starts(count, array_of_requests);
 }
 }  // namespace
@@ -3802,7 +3802,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void test_record(Recorded& r, void* request, int* flag, void*& status) {
+[[gnu::noinline]] void test_record(Recorded& r, void* request, int* flag, void*& status) {
   r.waits(1, request);
   r.says(flag);
   r.status(status);
@@ -3822,7 +3822,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void testall_record(Recorded& r, int count, void* array_of_requests, int* flag, void*& array_of_statuses) {
+[[gnu::noinline]] void testall_record(Recorded& r, int count, void* array_of_requests, int* flag, void*& array_of_statuses) {
   r.waits(count, array_of_requests);
   r.says(flag);
   r.statuses(array_of_statuses);
@@ -3842,7 +3842,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void testany_record(Recorded& r, int count, void* array_of_requests, int* index, int* flag, void*& status) {
+[[gnu::noinline]] void testany_record(Recorded& r, int count, void* array_of_requests, int* index, int* flag, void*& status) {
   r.waits(count, array_of_requests);
   r.says(flag);
   r.ends_one(index);
@@ -3863,7 +3863,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void testsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
+[[gnu::noinline]] void testsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
   r.waits(incount, array_of_requests);
   r.ends_some(outcount, array_of_indices);
   r.statuses(array_of_statuses);
@@ -3917,7 +3917,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void wait_record(Recorded& r, void* request, void*& status) {
+[[gnu::noinline]] void wait_record(Recorded& r, void* request, void*& status) {
   r.waits(1, request);
   r.status(status);
 }
@@ -3935,7 +3935,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void waitall_record(Recorded& r, int count, void* array_of_requests, void*& array_of_statuses) {
+[[gnu::noinline]] void waitall_record(Recorded& r, int count, void* array_of_requests, void*& array_of_statuses) {
   r.waits(count, array_of_requests);
   r.statuses(array_of_statuses);
 }
@@ -3953,7 +3953,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void waitany_record(Recorded& r, int count, void* array_of_requests, int* index, void*& status) {
+[[gnu::noinline]] void waitany_record(Recorded& r, int count, void* array_of_requests, int* index, void*& status) {
   r.waits(count, array_of_requests);
   r.ends_one(index);
   r.status(status);
@@ -3972,7 +3972,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void waitsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
+[[gnu::noinline]] void waitsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
   r.waits(incount, array_of_requests);
   r.ends_some(outcount, array_of_indices);
   r.statuses(array_of_statuses);
@@ -4009,7 +4009,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_complete_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_complete_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4043,7 +4043,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_fence_record(Recorded& r, int, Handle win) {
+[[gnu::noinline]] void win_fence_record(Recorded& r, int, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4060,7 +4060,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_record(Recorded& r, int rank, Handle win) {
+[[gnu::noinline]] void win_flush_record(Recorded& r, int rank, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4078,7 +4078,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_all_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_flush_all_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4095,7 +4095,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_local_record(Recorded& r, int rank, Handle win) {
+[[gnu::noinline]] void win_flush_local_record(Recorded& r, int rank, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4113,7 +4113,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_local_all_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_flush_local_all_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4130,7 +4130,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_lock_record(Recorded& r, int, int rank, int, Handle win) {
+[[gnu::noinline]] void win_lock_record(Recorded& r, int, int rank, int, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4148,7 +4148,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_lock_all_record(Recorded& r, int, Handle win) {
+[[gnu::noinline]] void win_lock_all_record(Recorded& r, int, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4165,7 +4165,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_post_record(Recorded& r, Handle group, int, Handle win) {
+[[gnu::noinline]] void win_post_record(Recorded& r, Handle group, int, Handle win) {
   r.window(win);
   r.group(group);
 }
@@ -4183,7 +4183,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_start_record(Recorded& r, Handle group, int, Handle win) {
+[[gnu::noinline]] void win_start_record(Recorded& r, Handle group, int, Handle win) {
   r.window(win);
   r.group(group);
 }
@@ -4201,7 +4201,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_unlock_record(Recorded& r, int rank, Handle win) {
+[[gnu::noinline]] void win_unlock_record(Recorded& r, int rank, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4219,7 +4219,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_unlock_all_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_unlock_all_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4236,7 +4236,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_wait_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_wait_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4253,7 +4253,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_is_complete_record(Recorded& r, Handle request) {
+[[gnu::noinline]] void request_is_complete_record(Recorded& r, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -4285,7 +4285,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+[[gnu::noinline]] void accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -4309,7 +4309,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -4340,7 +4340,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -4376,7 +4376,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allreduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allreduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -4407,7 +4407,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -4438,7 +4438,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -4475,7 +4475,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
@@ -4512,7 +4512,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bcast_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void bcast_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -4549,7 +4549,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void bsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -4579,7 +4579,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void bsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -4621,7 +4621,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void exscan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void exscan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -4659,7 +4659,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4690,7 +4690,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4721,7 +4721,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4752,7 +4752,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4783,7 +4783,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4814,7 +4814,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4845,7 +4845,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4876,7 +4876,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4907,7 +4907,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4938,7 +4938,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4968,7 +4968,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -4997,7 +4997,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5026,7 +5026,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_read_all_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5055,7 +5055,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5084,7 +5084,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5113,7 +5113,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_read_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5142,7 +5142,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_ordered_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5171,7 +5171,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_read_ordered_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5200,7 +5200,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5229,7 +5229,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5258,7 +5258,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5287,7 +5287,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_write_all_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5316,7 +5316,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5345,7 +5345,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5374,7 +5374,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_write_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5403,7 +5403,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_ordered_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5432,7 +5432,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_write_ordered_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5461,7 +5461,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5484,7 +5484,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -5516,7 +5516,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -5559,7 +5559,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+[[gnu::noinline]] void get_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -5590,7 +5590,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+[[gnu::noinline]] void get_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -5621,7 +5621,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -5663,7 +5663,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -5710,7 +5710,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iallreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -5752,7 +5752,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -5794,7 +5794,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -5840,7 +5840,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
@@ -5887,7 +5887,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ibcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -5929,7 +5929,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ibsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -5960,7 +5960,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iexscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iexscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -6002,7 +6002,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -6045,7 +6045,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -6092,7 +6092,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void imrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void* request) {
+[[gnu::noinline]] void imrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void* request) {
   r.takes_message(message);
   r.makes(request);
 }
@@ -6120,7 +6120,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6161,7 +6161,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6207,7 +6207,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6248,7 +6248,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -6295,7 +6295,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
@@ -6342,7 +6342,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irecv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irecv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -6373,7 +6373,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -6416,7 +6416,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
   r.combines(op, datatype);
@@ -6461,7 +6461,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -6503,7 +6503,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -6534,7 +6534,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -6576,7 +6576,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -6619,7 +6619,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -6667,7 +6667,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void isend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -6700,7 +6700,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -6733,7 +6733,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -6765,7 +6765,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void issend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void issend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -6795,7 +6795,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void mrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void*&) {
+[[gnu::noinline]] void mrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void*&) {
   r.takes_message(message);
 }
 }  // namespace
@@ -6817,7 +6817,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6849,7 +6849,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6886,7 +6886,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6918,7 +6918,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -6956,7 +6956,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
@@ -7037,7 +7037,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void put_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+[[gnu::noinline]] void put_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7068,7 +7068,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void raccumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void raccumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7099,7 +7099,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void*& status) {
+[[gnu::noinline]] void recv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void*& status) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.status(status);
@@ -7130,7 +7130,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void recv_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -7154,7 +7154,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -7205,7 +7205,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_block_init_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -7236,7 +7236,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_init_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_init_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
   r.combines(op, datatype);
@@ -7277,7 +7277,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -7310,7 +7310,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7342,7 +7342,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rput_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rput_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7373,7 +7373,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void rsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -7403,7 +7403,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void rsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -7427,7 +7427,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -7458,7 +7458,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatter_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatter_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -7490,7 +7490,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatterv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatterv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -7533,7 +7533,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void send_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -7563,7 +7563,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void send_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -7595,7 +7595,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -7627,7 +7627,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -7658,7 +7658,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void ssend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -7688,7 +7688,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ssend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);

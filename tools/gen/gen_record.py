@@ -176,7 +176,7 @@ def function(entry: str, body: list[str], parameters: tuple[Parameter, ...], lar
         return []
     used = set(re.findall(r"\w+", " ".join(body)))
     declared = ", ".join(_declaration(p, large, p.name in used) for p in parameters)
-    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] void {entry}_record(Recorded& r, {declared}) {{"]
+    out = ["namespace {", f"[[gnu::noinline]] void {entry}_record(Recorded& r, {declared}) {{"]
     return [*out, *(f"  {line}" for line in body), "}", "}  // namespace"]
 
 

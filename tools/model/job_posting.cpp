@@ -51,7 +51,7 @@ void Posting::message(std::uint32_t r, const Action& action) {
   const auto receives = [&](const Half& half) {
     rank.needs.push_back(is_beyond(r, action, half) ? as_recorded(r) : receive(r, action.comm, half, rank.now));
   };
-  // As MPI_Sendrecv does: the receive first.
+  // As MPI_Sendrecv does: the receive first, so that the request for its data may come first.
   if (action.receive.there && !action.receive.any) receives(action.receive);
   for (const Got& got : action.got) receives(taken(action.receive, got));
   if (!action.send.there) return;

@@ -68,8 +68,11 @@ std::uintptr_t handle_at(const void* array, int i = 0) {
 }  // namespace
 
 Recorded::Recorded(Entry entry, const void* caller) : entry_(entry) {
-  if (g_recorder == nullptr && g_recorded && t_thread.depth == 0) record_without_world();
-  if (g_recorder == nullptr || t_thread.depth != 0 || t_recorded.inside || is_inside_host(caller)) return;
+  if (t_thread.depth != 0 || t_recorded.inside || is_inside_host(caller)) return;
+  if (g_recorder == nullptr) {
+    if (g_recorded) record_without_world();
+    return;
+  }
   began_ = entered_ = sys::counter();
   if (t_recorded.processor_ns != 0) {
     processor_ns_ = sys::thread_processor_ns() - t_recorded.processor_ns;
@@ -197,6 +200,7 @@ void Recorded::file(Handle file) {
 }
 
 void Recorded::group(Handle group) {
+  const Inside inside;
   Array<int> ranks;
   if (!ranks_in_world(as<MPI_Group>(group), ranks) || !open(Role::group, ranks.size())) return;
   for (const int rank : ranks) add(peer(rank == MPI_UNDEFINED ? MPI_PROC_NULL : rank, g_world.rank));
@@ -268,10 +272,9 @@ void Recorded::takes_message(void* message) {
 // ---- Statuses ----
 
 void Recorded::status(void*& status) {
-  if (wild_ && static_cast<MPI_Status*>(status) == MPI_STATUS_IGNORE) {
-    own_ = std::calloc(1, sizeof(MPI_Status));
-    if (own_ != nullptr) status = own_;
-  }
+  static_assert(sizeof(MPI_Status) <= sizeof own_one_);
+  if (wild_ && static_cast<MPI_Status*>(status) == MPI_STATUS_IGNORE)
+    status = std::memset(own_one_, 0, sizeof(MPI_Status));
   if (wild_) status_ = static_cast<MPI_Status*>(status) == MPI_STATUS_IGNORE ? nullptr : status;
 }
 void Recorded::statuses(void*& statuses) {
@@ -305,7 +308,7 @@ void Recorded::end(int code) {
   thread.last_term = term + 1;
   thread.processor_ns = long_behind(thread.last_term) ? sys::thread_processor_ns() : 0;
   thread.inside = false;
-  thread.left = sys::counter();
+  thread.left = ended + g_recorder->own_ticks([&] { return sys::counter() - ended; });
 }
 
 void recorded_first() { t_recorded.left = sys::counter(); }
