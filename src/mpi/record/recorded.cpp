@@ -308,7 +308,7 @@ void Recorded::end(int code) {
   thread.last_term = term + 1;
   thread.processor_ns = long_behind(thread.last_term) ? sys::thread_processor_ns() : 0;
   thread.inside = false;
-  thread.left = ended + g_recorder->own_ticks([&] { return sys::counter() - ended; });
+  thread.left = sys::counter();
 }
 
 void recorded_first() { t_recorded.left = sys::counter(); }

@@ -58,26 +58,12 @@ class Recorder {
     if (++asked_ % kAskedOften == 0) long_ticks_ = ticks(kLongNs);
     return long_ticks_;
   }
-  // How long the recorder takes at the end of a call, which is no computation. It is measured at one
-  // call in so many, as reading the counter takes as long as half of it.
-  template <class Measure>
-  std::uint64_t own_ticks(const Measure& measure) {
-    if (++ended_ % kMeasuredOften == 1) {
-      const double found = static_cast<double>(measure()), most = kMostMore + 2 * own_ticks_;
-      own_ticks_ += ((found < most ? found : most) - own_ticks_) / kOfMeasured;
-    }
-    return static_cast<std::uint64_t>(own_ticks_);
-  }
 
  private:
   static constexpr std::uint64_t kLongNs = 100'000;
   static constexpr std::uint64_t kLongTicks = 200'000;  // until it has been measured
   static constexpr std::uint64_t kAskedOften = 1024;
   std::uint64_t asked_ = 0, long_ticks_ = kLongTicks;
-  static constexpr std::uint64_t kMeasuredOften = 16;
-  static constexpr double kOfMeasured = 8, kMostMore = 256;  // the mean of so many, none far above it
-  std::uint64_t ended_ = 0;
-  double own_ticks_ = 0;
 
   std::uint32_t add_comm(MPI_Comm handle);
 
