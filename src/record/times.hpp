@@ -25,7 +25,7 @@ inline constexpr double kShort = 256;
 struct Scale {
   static constexpr int kSteps = static_cast<int>(kStepsEach);
   static constexpr double kStep = 1.0108892860517005, kHalfStep = 1.0054299011128027;  // 2^(1/64), 2^(1/128)
-  double at[kSteps];             // 2^(i/64)
+  double at[kSteps];                                                                   // 2^(i/64)
   std::uint8_t nearest[kSteps];  // to 1 + i/64: a number in `at`, or kSteps for 2
 
   constexpr Scale() : at{}, nearest{} {

@@ -162,7 +162,7 @@ void find_windows(const Recording& recording, std::vector<Action>& actions) {
   }
 }
 
-// Members of the communicator, or of the one that is made, are in another world: spawned, connected.
+// Whether members of its communicator, or of the one that it makes, are in another world.
 bool is_away(const Recording& recording, const Action& action) {
   for (const std::int64_t id : {action.comm, action.made_comm}) {
     const Communicator* const known = id < 0 ? nullptr : recording.communicator(id);

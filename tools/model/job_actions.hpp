@@ -60,7 +60,7 @@ struct Action {
   std::int64_t comm = 0;                       // of a window: the one that it was made of
   std::int64_t made_comm = -1;
   std::int64_t window = -1;
-  Half send, receive;  // of a transfer: to and from its target
+  Half send, receive;       // of a transfer: to and from its target
   std::uint64_t bytes = 0;  // of a collective: of its vector, or of one part in the mean
   std::int64_t root = 0;
   bool commutes = true;
@@ -70,7 +70,7 @@ struct Action {
   std::vector<std::int64_t> named;
   std::vector<Got> got;
   std::vector<std::int32_t> group;  // of expose and access: peers, relative to the rank in MPI_COMM_WORLD
-  std::string function;  // without MPI_ and _c
+  std::string function;             // without MPI_ and _c
 };
 
 // Whether one rank sends to all, or all to one, and who only sends does not wait.

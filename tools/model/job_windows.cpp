@@ -46,7 +46,8 @@ void Windows::complete(std::uint32_t r, const Action& action) {
   Rank& rank = ranks_[r];
   std::map<std::int32_t, Moved>& targets = epochs(r, action).targets;
   for (const auto& [target, moved] : targets) {
-    rank.needs.push_back(posting_.send(r, kWorld, half(r, action, Word::completed, target, moved.put), false, rank.now));
+    rank.needs.push_back(
+        posting_.send(r, kWorld, half(r, action, Word::completed, target, moved.put), false, rank.now));
     if (moved.got > 0) rank.needs.push_back(posting_.fetch(r, kWorld, half(r, action, Word::data, target, moved.got)));
   }
   targets.clear();

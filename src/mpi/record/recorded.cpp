@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/record/recorded.hpp"
 
+#include <atomic>
 #include <cstring>
 
+#include "base/log.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/job/world_ranks.hpp"
 #include "mpi/record/recorder.hpp"
-#include "mpi/record/recording.hpp"
 #include "mpi/state/state.hpp"
 #include "mpi/vendor/vendor.hpp"
 #include "sys/sys.hpp"
@@ -57,6 +58,13 @@ std::int64_t size_of(Handle type) {
 
 std::int64_t entry_of(CountArray counts, std::size_t i) {
   return counts.wide ? static_cast<const std::int64_t*>(counts.data)[i] : static_cast<const int*>(counts.data)[i];
+}
+
+// A program with sessions alone makes a call.
+void record_without_world() {
+  static constinit std::atomic<bool> said{false};
+  if (vendor::launcher_rank() > 0 || said.exchange(true, std::memory_order_relaxed)) return;
+  log_line(LogLevel::warn, "STRETTO_RECORD: calls before MPI_Init are not recorded, nor programs with sessions alone");
 }
 
 // A handle in an array, or behind a pointer.

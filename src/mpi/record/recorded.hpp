@@ -137,8 +137,9 @@ class Recorded {
 void recorded_first();
 void recorded_last();
 
-// Makes a call and records it. `say` says what its arguments mean, and may replace a status. Hot, or
-// the compiler would take the recorder for as cold as the wrappers' slow path, and make it small.
+// Makes a call and records it. `say` says what its arguments mean, and may replace a status.
+//
+// Hot, or the compiler would take the recorder for as cold as the slow path, and make it small.
 template <auto say, Entry entry, class Make, class... Arguments>
 [[gnu::hot, gnu::noinline]] int make_recorded(const void* caller, const Make& make, Arguments... arguments) {
   Recorded recorded(entry, caller);

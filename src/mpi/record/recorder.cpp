@@ -52,7 +52,7 @@ bool is_spawned() {
   return host().Comm_get_parent(&parent) == MPI_SUCCESS && parent != host().constants.comm_null;
 }
 
-// The number of this spawned world: rank 0 takes the first one that has no file, and tells the others.
+// The number of this spawned world. Rank 0 takes the first one that has no file.
 int spawned_number() {
   int number = 1;
   char path[kPathBytes];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/record/recording.hpp"
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,7 +11,6 @@
 #include "mpi/job/world.hpp"
 #include "mpi/record/recorded.hpp"
 #include "mpi/record/recorder.hpp"
-#include "mpi/vendor/vendor.hpp"
 
 namespace stretto::mpi {
 
@@ -46,12 +44,6 @@ void record_end() {
   if (const int error = ended->writer.failure())
     log_line(LogLevel::warn, "the recording ends early: %s", std::strerror(error));
   ended->writer.finish();
-}
-
-void record_without_world() {
-  static constinit std::atomic<bool> said{false};
-  if (vendor::launcher_rank() > 0 || said.exchange(true, std::memory_order_relaxed)) return;
-  log_line(LogLevel::warn, "STRETTO_RECORD: calls before MPI_Init are not recorded, nor programs with sessions alone");
 }
 
 void record_leave_to_parent() {

@@ -8,8 +8,6 @@ namespace stretto::mpi {
 void record_prepare();
 // At the end of MPI_Init. `complete`: all ranks come here.
 void record_begin(bool complete);
-// A program with sessions alone makes a call: nothing is recorded before MPI_Init. Says so, once.
-void record_without_world();
 // In MPI_Finalize.
 void record_end();
 // In a forked child: the parent goes on.
