@@ -151,6 +151,20 @@ def change_efficiencies(doc: Doc) -> Lines:
     return table([name.replace("_", " ") for name in names], [[f"{doc['efficiencies'][name]:.0%}" for name in names]])
 
 
+# ---- dev/record_calls.py -------------------------------------------------------------------------
+
+
+@view("stretto.record_calls")
+def record_costs(doc: Doc) -> Lines:
+    """What each call takes without a recording, and what one adds."""
+    names = [each["call"] for each in doc["mpis"][0]["calls"]]
+    rows = [
+        [mpi["mpi"], *(f"{c['plain_ns']:.0f} + {c['recorded_ns'] - c['plain_ns']:.0f} ns" for c in mpi["calls"])]
+        for mpi in doc["mpis"]
+    ]
+    return table(["without, and what it adds", *names], rows)
+
+
 # ---- stretto bench --suite kv --------------------------------------------------------------------
 
 

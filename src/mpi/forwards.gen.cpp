@@ -20,7 +20,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+[[gnu::noinline]] void accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -39,7 +39,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -65,7 +65,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -91,7 +91,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allreduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allreduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -117,7 +117,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -143,7 +143,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -169,7 +169,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
@@ -195,7 +195,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void barrier_init_record(Recorded& r, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void barrier_init_record(Recorded& r, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.makes(request);
 }
@@ -219,7 +219,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bcast_init_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void bcast_init_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -251,7 +251,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void bsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -276,7 +276,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void bsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -303,7 +303,7 @@ STRETTO_EXPORT int PMPI_Buffer_attach(void* buffer, int size) {
 }
 
 namespace {
-[[gnu::cold, gnu::noinline]] void cancel_record(Recorded& r, void* request) {
+[[gnu::noinline]] void cancel_record(Recorded& r, void* request) {
   r.names(1, request);
 }
 }  // namespace
@@ -320,7 +320,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void cart_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_cart) {
+[[gnu::noinline]] void cart_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_cart) {
   r.comm(comm_old);
   r.makes_comm(comm_cart);
 }
@@ -338,7 +338,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void cart_sub_record(Recorded& r, Handle comm, const int*, void* newcomm) {
+[[gnu::noinline]] void cart_sub_record(Recorded& r, Handle comm, const int*, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -356,7 +356,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_accept_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
+[[gnu::noinline]] void comm_accept_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -374,7 +374,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_connect_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
+[[gnu::noinline]] void comm_connect_record(Recorded& r, const char*, Handle, int, Handle comm, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -392,7 +392,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_create_record(Recorded& r, Handle comm, Handle, void* newcomm) {
+[[gnu::noinline]] void comm_create_record(Recorded& r, Handle comm, Handle, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -410,7 +410,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_create_group_record(Recorded& r, Handle comm, Handle, int, void* newcomm) {
+[[gnu::noinline]] void comm_create_group_record(Recorded& r, Handle comm, Handle, int, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -428,7 +428,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_dup_record(Recorded& r, Handle comm, void* newcomm) {
+[[gnu::noinline]] void comm_dup_record(Recorded& r, Handle comm, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -446,7 +446,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_dup_with_info_record(Recorded& r, Handle comm, Handle, void* newcomm) {
+[[gnu::noinline]] void comm_dup_with_info_record(Recorded& r, Handle comm, Handle, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -459,12 +459,48 @@ STRETTO_EXPORT int PMPI_Comm_dup_with_info(Handle comm, Handle info, void* newco
 }
 
 namespace {
+[[gnu::cold, gnu::noinline]] void comm_spawn_note(Noted& note, const char*, const void*, int, Handle, int, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
+[[gnu::noinline]] void comm_spawn_record(Recorded& r, const char*, const void*, int, Handle, int, Handle comm, void* intercomm, void*) {
+  r.comm(comm);
+  r.makes_comm(intercomm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_spawn(const char* command, const void* argv, int maxprocs, Handle info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward_mpi<Entry::comm_spawn, nullptr, nullptr, nullptr, comm_spawn_note, comm_spawn_record>(__builtin_return_address(0), command, argv, maxprocs, info, root, comm, intercomm, array_of_errcodes);
+}
+STRETTO_EXPORT int PMPI_Comm_spawn(const char* command, const void* argv, int maxprocs, Handle info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward<Entry::comm_spawn, nullptr, nullptr, nullptr, comm_spawn_note, comm_spawn_record>(__builtin_return_address(0), command, argv, maxprocs, info, root, comm, intercomm, array_of_errcodes);
+}
+
+namespace {
+[[gnu::cold, gnu::noinline]] void comm_spawn_multiple_note(Noted& note, int, const void*, const void*, const void*, const void*, int, Handle comm, void*, void*) {
+  note.all_of(comm);
+}
+}  // namespace
+namespace {
+[[gnu::noinline]] void comm_spawn_multiple_record(Recorded& r, int, const void*, const void*, const void*, const void*, int, Handle comm, void* intercomm, void*) {
+  r.comm(comm);
+  r.makes_comm(intercomm);
+}
+}  // namespace
+STRETTO_EXPORT int MPI_Comm_spawn_multiple(int count, const void* array_of_commands, const void* array_of_argv, const void* array_of_maxprocs, const void* array_of_info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward_mpi<Entry::comm_spawn_multiple, nullptr, nullptr, nullptr, comm_spawn_multiple_note, comm_spawn_multiple_record>(__builtin_return_address(0), count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, comm, intercomm, array_of_errcodes);
+}
+STRETTO_EXPORT int PMPI_Comm_spawn_multiple(int count, const void* array_of_commands, const void* array_of_argv, const void* array_of_maxprocs, const void* array_of_info, int root, Handle comm, void* intercomm, void* array_of_errcodes) {
+  return forward<Entry::comm_spawn_multiple, nullptr, nullptr, nullptr, comm_spawn_multiple_note, comm_spawn_multiple_record>(__builtin_return_address(0), count, array_of_commands, array_of_argv, array_of_maxprocs, array_of_info, root, comm, intercomm, array_of_errcodes);
+}
+
+namespace {
 [[gnu::cold, gnu::noinline]] void comm_split_note(Noted& note, Handle comm, int, int, void*) {
   note.all_of(comm);
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_split_record(Recorded& r, Handle comm, int, int, void* newcomm) {
+[[gnu::noinline]] void comm_split_record(Recorded& r, Handle comm, int, int, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -482,7 +518,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_split_type_record(Recorded& r, Handle comm, int, int, Handle, void* newcomm) {
+[[gnu::noinline]] void comm_split_type_record(Recorded& r, Handle comm, int, int, Handle, void* newcomm) {
   r.comm(comm);
   r.makes_comm(newcomm);
 }
@@ -508,7 +544,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void compare_and_swap_record(Recorded& r, const void*, const void*, void*, Handle, int target_rank, std::int64_t, Handle win) {
+[[gnu::noinline]] void compare_and_swap_record(Recorded& r, const void*, const void*, void*, Handle, int target_rank, std::int64_t, Handle win) {
   r.window(win);
   r.target(target_rank);
 }
@@ -526,7 +562,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void dist_graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, const int*, const int*, Handle, int, void* comm_dist_graph) {
+[[gnu::noinline]] void dist_graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, const int*, const int*, Handle, int, void* comm_dist_graph) {
   r.comm(comm_old);
   r.makes_comm(comm_dist_graph);
 }
@@ -544,7 +580,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void dist_graph_create_adjacent_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, const int*, const int*, Handle, int, void* comm_dist_graph) {
+[[gnu::noinline]] void dist_graph_create_adjacent_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, const int*, const int*, Handle, int, void* comm_dist_graph) {
   r.comm(comm_old);
   r.makes_comm(comm_dist_graph);
 }
@@ -562,7 +598,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void exscan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void exscan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -595,7 +631,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void fetch_and_op_record(Recorded& r, const void*, void*, Handle, int target_rank, std::int64_t, Handle, Handle win) {
+[[gnu::noinline]] void fetch_and_op_record(Recorded& r, const void*, void*, Handle, int target_rank, std::int64_t, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
 }
@@ -613,7 +649,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_close_record(Recorded& r, void* fh) {
+[[gnu::noinline]] void file_close_record(Recorded& r, void* fh) {
   r.closes(fh);
 }
 }  // namespace
@@ -637,7 +673,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -663,7 +699,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -689,7 +725,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -715,7 +751,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -741,7 +777,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -767,7 +803,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -793,7 +829,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -819,7 +855,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -845,7 +881,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -871,7 +907,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -890,7 +926,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_open_record(Recorded& r, Handle comm, const char*, int, Handle, void* fh) {
+[[gnu::noinline]] void file_open_record(Recorded& r, Handle comm, const char*, int, Handle, void* fh) {
   r.comm(comm);
   r.opens(fh);
 }
@@ -908,7 +944,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_preallocate_record(Recorded& r, Handle fh, std::int64_t) {
+[[gnu::noinline]] void file_preallocate_record(Recorded& r, Handle fh, std::int64_t) {
   r.file(fh);
 }
 }  // namespace
@@ -931,7 +967,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -955,7 +991,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_all_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -979,7 +1015,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_read_all_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1002,7 +1038,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_end_record(Recorded& r, Handle fh, void*, void*&) {
+[[gnu::noinline]] void file_read_all_end_record(Recorded& r, Handle fh, void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1025,7 +1061,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1049,7 +1085,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_all_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1073,7 +1109,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_read_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, void*, int count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1096,7 +1132,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_end_record(Recorded& r, Handle fh, void*, void*&) {
+[[gnu::noinline]] void file_read_at_all_end_record(Recorded& r, Handle fh, void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1119,7 +1155,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_ordered_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1143,7 +1179,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_read_ordered_begin_record(Recorded& r, Handle fh, void*, int count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1166,7 +1202,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_end_record(Recorded& r, Handle fh, void*, void*&) {
+[[gnu::noinline]] void file_read_ordered_end_record(Recorded& r, Handle fh, void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1189,7 +1225,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_shared_record(Recorded& r, Handle fh, void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -1207,7 +1243,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_seek_shared_record(Recorded& r, Handle fh, std::int64_t, int) {
+[[gnu::noinline]] void file_seek_shared_record(Recorded& r, Handle fh, std::int64_t, int) {
   r.file(fh);
 }
 }  // namespace
@@ -1224,7 +1260,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_set_atomicity_record(Recorded& r, Handle fh, int) {
+[[gnu::noinline]] void file_set_atomicity_record(Recorded& r, Handle fh, int) {
   r.file(fh);
 }
 }  // namespace
@@ -1241,7 +1277,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_set_size_record(Recorded& r, Handle fh, std::int64_t) {
+[[gnu::noinline]] void file_set_size_record(Recorded& r, Handle fh, std::int64_t) {
   r.file(fh);
 }
 }  // namespace
@@ -1258,7 +1294,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_set_view_record(Recorded& r, Handle fh, std::int64_t, Handle, Handle, const char*, Handle) {
+[[gnu::noinline]] void file_set_view_record(Recorded& r, Handle fh, std::int64_t, Handle, Handle, const char*, Handle) {
   r.file(fh);
 }
 }  // namespace
@@ -1275,7 +1311,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_sync_record(Recorded& r, Handle fh) {
+[[gnu::noinline]] void file_sync_record(Recorded& r, Handle fh) {
   r.file(fh);
 }
 }  // namespace
@@ -1298,7 +1334,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1322,7 +1358,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_all_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1346,7 +1382,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_write_all_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1369,7 +1405,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
+[[gnu::noinline]] void file_write_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1392,7 +1428,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1416,7 +1452,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_all_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1440,7 +1476,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_write_at_all_begin_record(Recorded& r, Handle fh, std::int64_t, const void*, int count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1463,7 +1499,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
+[[gnu::noinline]] void file_write_at_all_end_record(Recorded& r, Handle fh, const void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1486,7 +1522,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_ordered_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1510,7 +1546,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
+[[gnu::noinline]] void file_write_ordered_begin_record(Recorded& r, Handle fh, const void*, int count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1533,7 +1569,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_end_record(Recorded& r, Handle fh, const void*, void*&) {
+[[gnu::noinline]] void file_write_ordered_end_record(Recorded& r, Handle fh, const void*, void*&) {
   r.file(fh);
 }
 }  // namespace
@@ -1556,7 +1592,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_shared_record(Recorded& r, Handle fh, const void*, int count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -1586,7 +1622,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -1613,7 +1649,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -1646,7 +1682,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
+[[gnu::noinline]] void get_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -1672,7 +1708,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
+[[gnu::noinline]] void get_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -1691,7 +1727,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_graph) {
+[[gnu::noinline]] void graph_create_record(Recorded& r, Handle comm_old, int, const int*, const int*, int, void* comm_graph) {
   r.comm(comm_old);
   r.makes_comm(comm_graph);
 }
@@ -1716,7 +1752,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -1753,7 +1789,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -1790,7 +1826,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iallreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -1827,7 +1863,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -1864,7 +1900,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -1899,7 +1935,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
@@ -1929,7 +1965,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibarrier_record(Recorded& r, Handle comm, void* request) {
+[[gnu::noinline]] void ibarrier_record(Recorded& r, Handle comm, void* request) {
   r.comm(comm);
   r.makes(request);
 }
@@ -1963,7 +1999,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ibcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -2000,7 +2036,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ibsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2026,7 +2062,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iexscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iexscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -2063,7 +2099,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -2101,7 +2137,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -2133,7 +2169,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void improbe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void* message, void*& status) {
+[[gnu::noinline]] void improbe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void* message, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.makes_message(message);
@@ -2160,7 +2196,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void imrecv_record(Recorded& r, void*, int, Handle, void* message, void* request) {
+[[gnu::noinline]] void imrecv_record(Recorded& r, void*, int, Handle, void* message, void* request) {
   r.takes_message(message);
   r.makes(request);
 }
@@ -2183,7 +2219,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2219,7 +2255,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2255,7 +2291,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2291,7 +2327,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -2327,7 +2363,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
@@ -2358,7 +2394,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void intercomm_create_record(Recorded& r, Handle local_comm, int, Handle, int, int, void* newintercomm) {
+[[gnu::noinline]] void intercomm_create_record(Recorded& r, Handle local_comm, int, Handle, int, int, void* newintercomm) {
   r.comm(local_comm);
   r.makes_comm(newintercomm);
 }
@@ -2377,7 +2413,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iprobe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void*& status) {
+[[gnu::noinline]] void iprobe_record(Recorded& r, int source, int tag, Handle comm, int* flag, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.says(flag);
@@ -2404,7 +2440,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irecv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irecv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -2430,7 +2466,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -2468,7 +2504,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
   r.combines(op, datatype);
@@ -2505,7 +2541,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -2542,7 +2578,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2568,7 +2604,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -2605,7 +2641,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -2643,7 +2679,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -2681,7 +2717,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void isend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2709,7 +2745,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -2737,7 +2773,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -2764,7 +2800,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void issend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void issend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -2783,7 +2819,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void mprobe_record(Recorded& r, int source, int tag, Handle comm, void* message, void*& status) {
+[[gnu::noinline]] void mprobe_record(Recorded& r, int source, int tag, Handle comm, void* message, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.makes_message(message);
@@ -2809,7 +2845,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void mrecv_record(Recorded& r, void*, int, Handle, void* message, void*&) {
+[[gnu::noinline]] void mrecv_record(Recorded& r, void*, int, Handle, void* message, void*&) {
   r.takes_message(message);
 }
 }  // namespace
@@ -2826,7 +2862,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgather_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2853,7 +2889,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgatherv_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2880,7 +2916,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoall_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -2907,7 +2943,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -2934,7 +2970,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallw_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
@@ -3001,7 +3037,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void pready_record(Recorded& r, int, Handle request) {
+[[gnu::noinline]] void pready_record(Recorded& r, int, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -3023,7 +3059,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void pready_list_record(Recorded& r, int, const void*, Handle request) {
+[[gnu::noinline]] void pready_list_record(Recorded& r, int, const void*, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -3045,7 +3081,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void pready_range_record(Recorded& r, int, int, Handle request) {
+[[gnu::noinline]] void pready_range_record(Recorded& r, int, int, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -3062,7 +3098,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void probe_record(Recorded& r, int source, int tag, Handle comm, void*& status) {
+[[gnu::noinline]] void probe_record(Recorded& r, int source, int tag, Handle comm, void*& status) {
   r.comm(comm);
   r.receives(source, tag);
   r.status(status);
@@ -3087,7 +3123,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void put_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
+[[gnu::noinline]] void put_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3113,7 +3149,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void raccumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void raccumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3139,7 +3175,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void*& status) {
+[[gnu::noinline]] void recv_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void*& status) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.status(status);
@@ -3165,7 +3201,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_init_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void recv_init_record(Recorded& r, void*, int count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -3184,7 +3220,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -3225,7 +3261,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_block_init_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -3251,7 +3287,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_init_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_init_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
   r.combines(op, datatype);
@@ -3272,7 +3308,7 @@ STRETTO_EXPORT int PMPI_Reduce_scatter_init(const void* sendbuf, void* recvbuf, 
 }
 
 namespace {
-[[gnu::cold, gnu::noinline]] void request_free_record(Recorded& r, void* request) {
+[[gnu::noinline]] void request_free_record(Recorded& r, void* request) {
   r.frees_request(request);
 }
 }  // namespace
@@ -3290,7 +3326,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_record(Recorded& r, Handle request, int* flag, void*&) {
+[[gnu::noinline]] void request_get_status_record(Recorded& r, Handle request, int* flag, void*&) {
   r.names(1, &request);
   r.says(flag);
 }
@@ -3309,7 +3345,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_all_record(Recorded& r, int count, const void* array_of_requests, int* flag, void*&) {
+[[gnu::noinline]] void request_get_status_all_record(Recorded& r, int count, const void* array_of_requests, int* flag, void*&) {
   r.names(count, array_of_requests);
   r.says(flag);
 }
@@ -3328,7 +3364,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_any_record(Recorded& r, int count, const void* array_of_requests, int*, int* flag, void*&) {
+[[gnu::noinline]] void request_get_status_any_record(Recorded& r, int count, const void* array_of_requests, int*, int* flag, void*&) {
   r.names(count, array_of_requests);
   r.says(flag);
 }
@@ -3347,7 +3383,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_get_status_some_record(Recorded& r, int incount, const void* array_of_requests, int*, int*, void*&) {
+[[gnu::noinline]] void request_get_status_some_record(Recorded& r, int incount, const void* array_of_requests, int*, int*, void*&) {
   r.names(incount, array_of_requests);
 }
 }  // namespace
@@ -3371,7 +3407,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_record(Recorded& r, void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -3399,7 +3435,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_accumulate_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, void*, int, Handle, int target_rank, std::int64_t, int, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3426,7 +3462,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rput_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rput_record(Recorded& r, const void*, int origin_count, Handle origin_datatype, int target_rank, std::int64_t, int, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -3452,7 +3488,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void rsend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -3477,7 +3513,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void rsend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -3496,7 +3532,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scan_init_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -3522,7 +3558,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatter_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatter_init_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -3549,7 +3585,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatterv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatterv_init_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -3582,7 +3618,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void send_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -3607,7 +3643,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void send_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -3634,7 +3670,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_record(Recorded& r, const void*, int sendcount, Handle sendtype, int dest, int sendtag, void*, int recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -3661,7 +3697,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_replace_record(Recorded& r, void*, int count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -3687,7 +3723,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void ssend_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -3712,7 +3748,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ssend_init_record(Recorded& r, const void*, int count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -3731,7 +3767,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void start_record(Recorded& r, void* request) {
+[[gnu::noinline]] void start_record(Recorded& r, void* request) {
   r.starts(1, request);
 }
 }  // namespace
@@ -3748,7 +3784,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void startall_record(Recorded& r, int count, void* array_of_requests) {
+[[gnu::noinline]] void startall_record(Recorded& r, int count, void* array_of_requests) {
   r.starts(count, array_of_requests);
 }
 }  // namespace
@@ -3766,7 +3802,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void test_record(Recorded& r, void* request, int* flag, void*& status) {
+[[gnu::noinline]] void test_record(Recorded& r, void* request, int* flag, void*& status) {
   r.waits(1, request);
   r.says(flag);
   r.status(status);
@@ -3786,7 +3822,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void testall_record(Recorded& r, int count, void* array_of_requests, int* flag, void*& array_of_statuses) {
+[[gnu::noinline]] void testall_record(Recorded& r, int count, void* array_of_requests, int* flag, void*& array_of_statuses) {
   r.waits(count, array_of_requests);
   r.says(flag);
   r.statuses(array_of_statuses);
@@ -3806,7 +3842,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void testany_record(Recorded& r, int count, void* array_of_requests, int* index, int* flag, void*& status) {
+[[gnu::noinline]] void testany_record(Recorded& r, int count, void* array_of_requests, int* index, int* flag, void*& status) {
   r.waits(count, array_of_requests);
   r.says(flag);
   r.ends_one(index);
@@ -3827,7 +3863,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void testsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
+[[gnu::noinline]] void testsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
   r.waits(incount, array_of_requests);
   r.ends_some(outcount, array_of_indices);
   r.statuses(array_of_statuses);
@@ -3881,7 +3917,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void wait_record(Recorded& r, void* request, void*& status) {
+[[gnu::noinline]] void wait_record(Recorded& r, void* request, void*& status) {
   r.waits(1, request);
   r.status(status);
 }
@@ -3899,7 +3935,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void waitall_record(Recorded& r, int count, void* array_of_requests, void*& array_of_statuses) {
+[[gnu::noinline]] void waitall_record(Recorded& r, int count, void* array_of_requests, void*& array_of_statuses) {
   r.waits(count, array_of_requests);
   r.statuses(array_of_statuses);
 }
@@ -3917,7 +3953,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void waitany_record(Recorded& r, int count, void* array_of_requests, int* index, void*& status) {
+[[gnu::noinline]] void waitany_record(Recorded& r, int count, void* array_of_requests, int* index, void*& status) {
   r.waits(count, array_of_requests);
   r.ends_one(index);
   r.status(status);
@@ -3936,7 +3972,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void waitsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
+[[gnu::noinline]] void waitsome_record(Recorded& r, int incount, void* array_of_requests, int* outcount, int* array_of_indices, void*& array_of_statuses) {
   r.waits(incount, array_of_requests);
   r.ends_some(outcount, array_of_indices);
   r.statuses(array_of_statuses);
@@ -3973,7 +4009,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_complete_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_complete_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4007,7 +4043,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_fence_record(Recorded& r, int, Handle win) {
+[[gnu::noinline]] void win_fence_record(Recorded& r, int, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4024,7 +4060,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_record(Recorded& r, int rank, Handle win) {
+[[gnu::noinline]] void win_flush_record(Recorded& r, int rank, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4042,7 +4078,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_all_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_flush_all_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4059,7 +4095,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_local_record(Recorded& r, int rank, Handle win) {
+[[gnu::noinline]] void win_flush_local_record(Recorded& r, int rank, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4077,7 +4113,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_flush_local_all_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_flush_local_all_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4094,7 +4130,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_lock_record(Recorded& r, int, int rank, int, Handle win) {
+[[gnu::noinline]] void win_lock_record(Recorded& r, int, int rank, int, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4112,7 +4148,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_lock_all_record(Recorded& r, int, Handle win) {
+[[gnu::noinline]] void win_lock_all_record(Recorded& r, int, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4129,8 +4165,9 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_post_record(Recorded& r, Handle, int, Handle win) {
+[[gnu::noinline]] void win_post_record(Recorded& r, Handle group, int, Handle win) {
   r.window(win);
+  r.group(group);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_post(Handle group, int assert, Handle win) {
@@ -4146,8 +4183,9 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_start_record(Recorded& r, Handle, int, Handle win) {
+[[gnu::noinline]] void win_start_record(Recorded& r, Handle group, int, Handle win) {
   r.window(win);
+  r.group(group);
 }
 }  // namespace
 STRETTO_EXPORT int MPI_Win_start(Handle group, int assert, Handle win) {
@@ -4163,7 +4201,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_unlock_record(Recorded& r, int rank, Handle win) {
+[[gnu::noinline]] void win_unlock_record(Recorded& r, int rank, Handle win) {
   r.window(win);
   r.target(rank);
 }
@@ -4181,7 +4219,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_unlock_all_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_unlock_all_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4198,7 +4236,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_wait_record(Recorded& r, Handle win) {
+[[gnu::noinline]] void win_wait_record(Recorded& r, Handle win) {
   r.window(win);
 }
 }  // namespace
@@ -4215,7 +4253,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void request_is_complete_record(Recorded& r, Handle request) {
+[[gnu::noinline]] void request_is_complete_record(Recorded& r, Handle request) {
   r.names(1, &request);
 }
 }  // namespace
@@ -4247,7 +4285,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+[[gnu::noinline]] void accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -4271,7 +4309,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -4302,7 +4340,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -4338,7 +4376,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allreduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void allreduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -4369,7 +4407,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -4400,7 +4438,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -4437,7 +4475,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
@@ -4474,7 +4512,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bcast_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void bcast_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -4511,7 +4549,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void bsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -4541,7 +4579,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void bsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -4583,7 +4621,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void exscan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void exscan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -4621,7 +4659,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4652,7 +4690,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4683,7 +4721,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4714,7 +4752,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4745,7 +4783,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iread_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iread_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
   r.makes(request);
@@ -4776,7 +4814,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4807,7 +4845,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4838,7 +4876,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4869,7 +4907,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4900,7 +4938,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_iwrite_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
+[[gnu::noinline]] void file_iwrite_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void* request) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
   r.makes(request);
@@ -4930,7 +4968,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -4959,7 +4997,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_all_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -4988,7 +5026,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_all_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_read_all_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5017,7 +5055,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5046,7 +5084,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_at_all_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5075,7 +5113,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_read_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5104,7 +5142,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_ordered_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5133,7 +5171,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_ordered_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_read_ordered_begin_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5162,7 +5200,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_read_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_read_shared_c_record(Recorded& r, Handle fh, void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.receives_data(nullptr, count, datatype);
 }
@@ -5191,7 +5229,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5220,7 +5258,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_all_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5249,7 +5287,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_all_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_write_all_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5278,7 +5316,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5307,7 +5345,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_at_all_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5336,7 +5374,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_write_at_all_begin_c_record(Recorded& r, Handle fh, std::int64_t, const void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5365,7 +5403,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_ordered_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5394,7 +5432,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_ordered_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
+[[gnu::noinline]] void file_write_ordered_begin_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5423,7 +5461,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void file_write_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
+[[gnu::noinline]] void file_write_shared_c_record(Recorded& r, Handle fh, const void*, std::int64_t count, Handle datatype, void*&) {
   r.file(fh);
   r.sends_data(nullptr, count, datatype);
 }
@@ -5446,7 +5484,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -5478,7 +5516,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void gatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -5521,7 +5559,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+[[gnu::noinline]] void get_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -5552,7 +5590,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void get_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
+[[gnu::noinline]] void get_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -5583,7 +5621,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -5625,7 +5663,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void iallgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -5672,7 +5710,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iallreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iallreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -5714,7 +5752,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -5756,7 +5794,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -5802,7 +5840,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ialltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ialltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
@@ -5849,7 +5887,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ibcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -5891,7 +5929,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ibsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ibsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -5922,7 +5960,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iexscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iexscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -5964,7 +6002,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -6007,7 +6045,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void igatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void igatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -6054,7 +6092,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void imrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void* request) {
+[[gnu::noinline]] void imrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void* request) {
   r.takes_message(message);
   r.makes(request);
 }
@@ -6082,7 +6120,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6123,7 +6161,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6169,7 +6207,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6210,7 +6248,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -6257,7 +6295,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ineighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
+[[gnu::noinline]] void ineighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
@@ -6304,7 +6342,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irecv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irecv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -6335,7 +6373,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -6378,7 +6416,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
   r.combines(op, datatype);
@@ -6423,7 +6461,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ireduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void ireduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -6465,7 +6503,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void irsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void irsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -6496,7 +6534,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
+[[gnu::noinline]] void iscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -6538,7 +6576,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -6581,7 +6619,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void iscatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
+[[gnu::noinline]] void iscatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -6629,7 +6667,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void isend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -6662,7 +6700,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -6695,7 +6733,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void isendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
+[[gnu::noinline]] void isendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -6727,7 +6765,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void issend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void issend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -6757,7 +6795,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void mrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void*&) {
+[[gnu::noinline]] void mrecv_c_record(Recorded& r, void*, std::int64_t, Handle, void* message, void*&) {
   r.takes_message(message);
 }
 }  // namespace
@@ -6779,7 +6817,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgather_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6811,7 +6849,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_allgatherv_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6848,7 +6886,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoall_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -6880,7 +6918,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -6918,7 +6956,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void neighbor_alltoallw_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
@@ -6999,7 +7037,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void put_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
+[[gnu::noinline]] void put_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7030,7 +7068,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void raccumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void raccumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7061,7 +7099,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void*& status) {
+[[gnu::noinline]] void recv_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void*& status) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.status(status);
@@ -7092,7 +7130,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void recv_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void recv_init_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int source, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.receives(source, tag, count, datatype);
   r.makes(request);
@@ -7116,7 +7154,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -7167,7 +7205,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_block_init_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_block_init_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -7198,7 +7236,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_init_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void reduce_scatter_init_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
   r.combines(op, datatype);
@@ -7239,7 +7277,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_c_record(Recorded& r, void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.receives_data(nullptr, origin_count, origin_datatype);
@@ -7272,7 +7310,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rget_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rget_accumulate_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, void*, std::int64_t, Handle, int target_rank, std::int64_t, std::int64_t, Handle, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7304,7 +7342,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rput_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
+[[gnu::noinline]] void rput_c_record(Recorded& r, const void*, std::int64_t origin_count, Handle origin_datatype, int target_rank, std::int64_t, std::int64_t, Handle, Handle win, void* request) {
   r.window(win);
   r.target(target_rank);
   r.sends_data(nullptr, origin_count, origin_datatype);
@@ -7335,7 +7373,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void rsend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -7365,7 +7403,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void rsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void rsend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -7389,7 +7427,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scan_init_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -7420,7 +7458,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatter_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatter_init_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -7452,7 +7490,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatterv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
+[[gnu::noinline]] void scatterv_init_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm, Handle, void* request) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -7495,7 +7533,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void send_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -7525,7 +7563,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void send_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void send_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);
@@ -7557,7 +7595,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_c_record(Recorded& r, const void*, std::int64_t sendcount, Handle sendtype, int dest, int sendtag, void*, std::int64_t recvcount, Handle recvtype, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, sendcount, sendtype);
   r.receives(source, recvtag, recvcount, recvtype);
@@ -7589,7 +7627,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void sendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
+[[gnu::noinline]] void sendrecv_replace_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int dest, int sendtag, int source, int recvtag, Handle comm, void*& status) {
   r.comm(comm);
   r.sends(dest, sendtag, count, datatype);
   r.receives(source, recvtag, count, datatype);
@@ -7620,7 +7658,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
+[[gnu::noinline]] void ssend_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
 }
@@ -7650,7 +7688,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void ssend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
+[[gnu::noinline]] void ssend_init_c_record(Recorded& r, const void*, std::int64_t count, Handle datatype, int dest, int tag, Handle comm, void* request) {
   r.comm(comm);
   r.sends(dest, tag, count, datatype);
   r.makes(request);

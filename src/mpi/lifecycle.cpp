@@ -127,11 +127,13 @@ void agree() {
   host().Comm_rank(host().constants.comm_world, &g_world.rank);
   host().Comm_size(host().constants.comm_world, &g_world.size);
   log_set_rank(g_world.rank);
-  record_begin();
   say_if_alone();
   // Where the launcher tells too little, Stretto assumes that all ranks have the library. It
   // assumes the same of other nodes, whose ranks it cannot see without a message.
-  if (node_is_known() && !node_has_library(vendor::meets_in_init() ? 0 : kTuning.attendance_patience_ns)) {
+  const bool complete =
+      !node_is_known() || node_has_library(vendor::meets_in_init() ? 0 : kTuning.attendance_patience_ns);
+  record_begin(complete);
+  if (!complete) {
     g_world.off = g_world.agreed = true;
     g_mode.store(Mode::aside, std::memory_order_release);
     return;

@@ -20,7 +20,7 @@ using namespace stretto;
 using namespace stretto::mpi;
 
 namespace {
-[[gnu::cold, gnu::noinline]] void barrier_record(Recorded& r, Handle comm) {
+[[gnu::noinline]] void barrier_record(Recorded& r, Handle comm) {
   r.comm(comm);
 }
 }  // namespace
@@ -58,7 +58,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm) {
+[[gnu::noinline]] void bcast_record(Recorded& r, void*, int count, Handle datatype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -100,7 +100,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void gather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -143,7 +143,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void gatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -186,7 +186,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void scatter_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -229,7 +229,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void scatterv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -272,7 +272,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -314,7 +314,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -356,7 +356,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -398,7 +398,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, false}, recvtype);
@@ -438,7 +438,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm) {
+[[gnu::noinline]] void alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, const void* sendtypes, void* recvbuf, const int* recvcounts, const int*, const void* recvtypes, Handle comm) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, false}, recvtypes);
@@ -478,7 +478,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_allgather_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -519,7 +519,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_allgatherv_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -560,7 +560,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_alltoall_record(Recorded& r, const void* sendbuf, int sendcount, Handle sendtype, void* recvbuf, int recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -601,7 +601,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_alltoallv_record(Recorded& r, const void* sendbuf, const int* sendcounts, const int*, Handle sendtype, void* recvbuf, const int* recvcounts, const int*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, false}, sendtype);
@@ -642,7 +642,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm) {
+[[gnu::noinline]] void neighbor_alltoallw_record(Recorded& r, const void* sendbuf, const int* sendcounts, const void*, const void* sendtypes, void* recvbuf, const int* recvcounts, const void*, const void* recvtypes, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, false}, sendtypes);
@@ -685,7 +685,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm) {
+[[gnu::noinline]] void reduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -728,7 +728,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void allreduce_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -770,7 +770,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void reduce_scatter_record(Recorded& r, const void*, void*, const int* recvcounts, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, false}, datatype);
   r.combines(op, datatype);
@@ -812,7 +812,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void reduce_scatter_block_record(Recorded& r, const void*, void*, int recvcount, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -854,7 +854,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void scan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -896,7 +896,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void exscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void exscan_record(Recorded& r, const void*, void*, int count, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -965,7 +965,7 @@ STRETTO_EXPORT int PMPI_Init_thread(int* argc, char*** argv, int required, int* 
 }
 
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_free_record(Recorded& r, void* comm) {
+[[gnu::noinline]] void comm_free_record(Recorded& r, void* comm) {
   r.frees_comm(comm);
 }
 }  // namespace
@@ -992,7 +992,7 @@ STRETTO_EXPORT int PMPI_Comm_free(void* comm) {
 }
 
 namespace {
-[[gnu::cold, gnu::noinline]] void comm_disconnect_record(Recorded& r, void* comm) {
+[[gnu::noinline]] void comm_disconnect_record(Recorded& r, void* comm) {
   r.frees_comm(comm);
 }
 }  // namespace
@@ -1024,7 +1024,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void intercomm_merge_record(Recorded& r, Handle intercomm, int, void* newintracomm) {
+[[gnu::noinline]] void intercomm_merge_record(Recorded& r, Handle intercomm, int, void* newintracomm) {
   r.comm(intercomm);
   r.makes_comm(newintracomm);
 }
@@ -1090,7 +1090,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_create_record(Recorded& r, void*, std::int64_t, int, Handle, Handle comm, void* win) {
+[[gnu::noinline]] void win_create_record(Recorded& r, void*, std::int64_t, int, Handle, Handle comm, void* win) {
   r.comm(comm);
   r.makes_window(win);
 }
@@ -1129,7 +1129,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_allocate_record(Recorded& r, std::int64_t, int, Handle, Handle comm, void*, void* win) {
+[[gnu::noinline]] void win_allocate_record(Recorded& r, std::int64_t, int, Handle, Handle comm, void*, void* win) {
   r.comm(comm);
   r.makes_window(win);
 }
@@ -1167,7 +1167,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_allocate_shared_record(Recorded& r, std::int64_t, int, Handle, Handle comm, void*, void* win) {
+[[gnu::noinline]] void win_allocate_shared_record(Recorded& r, std::int64_t, int, Handle, Handle comm, void*, void* win) {
   r.comm(comm);
   r.makes_window(win);
 }
@@ -1205,7 +1205,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_create_dynamic_record(Recorded& r, Handle, Handle comm, void* win) {
+[[gnu::noinline]] void win_create_dynamic_record(Recorded& r, Handle, Handle comm, void* win) {
   r.comm(comm);
   r.makes_window(win);
 }
@@ -1243,7 +1243,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_free_record(Recorded& r, void* win) {
+[[gnu::noinline]] void win_free_record(Recorded& r, void* win) {
   r.frees_window(win);
 }
 }  // namespace
@@ -1283,7 +1283,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void bcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm) {
+[[gnu::noinline]] void bcast_c_record(Recorded& r, void*, std::int64_t count, Handle datatype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -1335,7 +1335,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void gather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -1389,7 +1389,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void gatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void gatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_leaf()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -1444,7 +1444,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void scatter_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_data(sendbuf, sendcount, sendtype);
@@ -1498,7 +1498,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
+[[gnu::noinline]] void scatterv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.at_root()) r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -1553,7 +1553,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -1606,7 +1606,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -1660,7 +1660,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_data(sendbuf, sendcount, sendtype);
   r.receives_data(recvbuf, recvcount, recvtype);
@@ -1713,7 +1713,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
   r.receives_blocks(recvbuf, CountArray{recvcounts, true}, recvtype);
@@ -1766,7 +1766,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm) {
+[[gnu::noinline]] void alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, const void* recvtypes, Handle comm) {
   r.comm(comm);
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
   r.receives_typed(recvbuf, CountArray{recvcounts, true}, recvtypes);
@@ -1819,7 +1819,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_allgather_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -1871,7 +1871,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_allgatherv_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -1924,7 +1924,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_alltoall_c_record(Recorded& r, const void* sendbuf, std::int64_t sendcount, Handle sendtype, void* recvbuf, std::int64_t recvcount, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_data(sendbuf, sendcount, sendtype);
@@ -1976,7 +1976,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
+[[gnu::noinline]] void neighbor_alltoallv_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const std::int64_t*, Handle sendtype, void* recvbuf, const std::int64_t* recvcounts, const std::int64_t*, Handle recvtype, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_blocks(sendbuf, CountArray{sendcounts, true}, sendtype);
@@ -2030,7 +2030,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void neighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm) {
+[[gnu::noinline]] void neighbor_alltoallw_c_record(Recorded& r, const void* sendbuf, const std::int64_t* sendcounts, const void*, const void* sendtypes, void* recvbuf, const std::int64_t* recvcounts, const void*, const void* recvtypes, Handle comm) {
   r.comm(comm);
   r.on_neighbors();
   r.sends_typed(sendbuf, CountArray{sendcounts, true}, sendtypes);
@@ -2084,7 +2084,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
+[[gnu::noinline]] void reduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, int root, Handle comm) {
   r.comm(comm);
   r.root(root);
   if (r.takes_part()) r.sends_data(nullptr, count, datatype);
@@ -2137,7 +2137,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void allreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void allreduce_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -2189,7 +2189,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void reduce_scatter_c_record(Recorded& r, const void*, void*, const std::int64_t* recvcounts, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.receives_blocks(nullptr, CountArray{recvcounts, true}, datatype);
   r.combines(op, datatype);
@@ -2241,7 +2241,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void reduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void reduce_scatter_block_c_record(Recorded& r, const void*, void*, std::int64_t recvcount, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.receives_data(nullptr, recvcount, datatype);
   r.combines(op, datatype);
@@ -2293,7 +2293,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void scan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void scan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -2345,7 +2345,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void exscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
+[[gnu::noinline]] void exscan_c_record(Recorded& r, const void*, void*, std::int64_t count, Handle datatype, Handle op, Handle comm) {
   r.comm(comm);
   r.sends_data(nullptr, count, datatype);
   r.combines(op, datatype);
@@ -2401,7 +2401,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_create_c_record(Recorded& r, void*, std::int64_t, std::int64_t, Handle, Handle comm, void* win) {
+[[gnu::noinline]] void win_create_c_record(Recorded& r, void*, std::int64_t, std::int64_t, Handle, Handle comm, void* win) {
   r.comm(comm);
   r.makes_window(win);
 }
@@ -2450,7 +2450,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_allocate_c_record(Recorded& r, std::int64_t, std::int64_t, Handle, Handle comm, void*, void* win) {
+[[gnu::noinline]] void win_allocate_c_record(Recorded& r, std::int64_t, std::int64_t, Handle, Handle comm, void*, void* win) {
   r.comm(comm);
   r.makes_window(win);
 }
@@ -2498,7 +2498,7 @@ namespace {
 }
 }  // namespace
 namespace {
-[[gnu::cold, gnu::noinline]] void win_allocate_shared_c_record(Recorded& r, std::int64_t, std::int64_t, Handle, Handle comm, void*, void* win) {
+[[gnu::noinline]] void win_allocate_shared_c_record(Recorded& r, std::int64_t, std::int64_t, Handle, Handle comm, void*, void* win) {
   r.comm(comm);
   r.makes_window(win);
 }

@@ -19,7 +19,8 @@
 namespace stretto::record {
 
 inline constexpr char kMagic[8] = {'S', 'T', 'R', 'E', 'T', 'R', 'E', 'C'};
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kOldestVersion = 1;  // that is read; it lacks Role::group
 inline constexpr std::size_t kChunkBytes = std::size_t{16} << 10;
 inline constexpr std::size_t kTextBytes = 256;
 
@@ -108,6 +109,7 @@ enum class Role : std::uint8_t {
   partitions,     //
   element,        // bytes of an element that a reduction combines
   named,          // slots of requests that the call looks at, cancels or gives up
+  group,          // Peers in MPI_COMM_WORLD: of MPI_Win_post and MPI_Win_start
   count_
 };
 inline constexpr int kRoles = static_cast<int>(Role::count_);

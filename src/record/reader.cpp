@@ -55,6 +55,8 @@ bool take_token(Span& from, Token* token) {
   return true;
 }
 
+bool is_known(std::uint32_t version) { return version >= kOldestVersion && version <= kVersion; }
+
 constexpr std::uint64_t kMostReach = 1u << 24;  // a reader keeps so many terms at most
 constexpr std::int64_t kMostMembers = 1 << 26;
 
@@ -69,7 +71,7 @@ bool Recording::read(Span file) {
   if (file.size < sizeof(Header) || std::memcmp(file.data, kMagic, sizeof kMagic) != 0)
     return fail("no recording of Stretto");
   std::memcpy(&header_, file.data, sizeof header_);
-  if (header_.version != kVersion) return fail("a recording of another version of Stretto");
+  if (!is_known(header_.version)) return fail("a recording of another version of Stretto");
   if (header_.chunk_bytes != kChunkBytes) return fail("its chunks have another length");
   if (!join(file)) return false;
   return measure();
@@ -77,7 +79,7 @@ bool Recording::read(Span file) {
 
 bool Recording::read(const Header& header, const Span (&streams)[kStreams]) {
   header_ = header;
-  if (std::memcmp(header_.magic, kMagic, sizeof kMagic) != 0 || header_.version != kVersion)
+  if (std::memcmp(header_.magic, kMagic, sizeof kMagic) != 0 || !is_known(header_.version))
     return fail("a recording of another version of Stretto");
   for (int i = 0; i < kStreams; ++i) streams_[i] = streams[i];
   return measure();

@@ -8,7 +8,7 @@
 // Ranks whose sums were off by a part of the whole run would wait for each other in a replay.
 #pragma once
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <cstdint>
 
 #include "record/format.hpp"
@@ -21,12 +21,44 @@ inline constexpr double kNear = 0.3;
 // And times so short are near each other, in ticks of the counter.
 inline constexpr double kShort = 256;
 
+// The scale by tables: a call has no time for logarithms.
+struct Scale {
+  static constexpr int kSteps = static_cast<int>(kStepsEach);
+  static constexpr double kStep = 1.0108892860517005, kHalfStep = 1.0054299011128027;  // 2^(1/64), 2^(1/128)
+  double at[kSteps];                                                                   // 2^(i/64)
+  std::uint8_t nearest[kSteps];  // to 1 + i/64: a number in `at`, or kSteps for 2
+
+  constexpr Scale() : at{}, nearest{} {
+    double power = 1;
+    for (double& each : at) {
+      each = power;
+      power *= kStep;
+    }
+    for (int i = 0, step = 0; i < kSteps; ++i) {
+      while (step < kSteps && at[step] * kHalfStep <= 1 + i / kStepsEach) ++step;
+      nearest[i] = static_cast<std::uint8_t>(step);
+    }
+  }
+};
+inline constexpr Scale kScale;
+
+// Of less than 2^64 ticks.
+static_assert(Scale::kSteps == 64);
 inline std::uint16_t code_of(double ticks) {
   if (ticks < 1) return 0;
-  const double steps = std::log2(ticks) * kStepsEach + 1.5;
-  return static_cast<std::uint16_t>(steps < 32767 ? steps : 32767);
+  constexpr std::uint64_t kOne = std::uint64_t{1023} << 52;
+  const auto bits = std::bit_cast<std::uint64_t>(ticks);
+  const auto mantissa = std::bit_cast<double>((bits & ((std::uint64_t{1} << 52) - 1)) | kOne);
+  int step = kScale.nearest[bits >> 46 & 63];
+  while (step < Scale::kSteps && mantissa >= kScale.at[step] * Scale::kHalfStep) ++step;
+  return static_cast<std::uint16_t>((bits - kOne >> 52) * Scale::kSteps + static_cast<unsigned>(step) + 1);
 }
-inline double ticks_of(std::uint16_t code) { return code == 0 ? 0 : std::exp2((code - 1) / kStepsEach); }
+inline double ticks_of(std::uint16_t code) {
+  if (code == 0) return 0;
+  const unsigned steps = code - 1u;
+  const auto octave = std::bit_cast<double>(std::uint64_t{steps / Scale::kSteps + 1023} << 52);
+  return octave * kScale.at[steps % Scale::kSteps];
+}
 
 // One stream of times on the side that writes.
 class TimeWriter {

@@ -26,6 +26,14 @@ int growing_file_make(const char* path, int* fd) {
   return 0;
 }
 
+int file_claim(const char* path) {
+  const ErrnoKept kept;
+  const int made = retried([&] { return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  if (made < 0) return errno;
+  close(made);
+  return 0;
+}
+
 int growing_file_map(int fd, std::uint64_t offset, std::size_t bytes, void** address) {
   const ErrnoKept kept;
   if (const int error = fault::strike("growing_file_map")) return error;

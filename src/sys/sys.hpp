@@ -251,6 +251,9 @@ int folders_make(const char* path);
 // as /dev/stdout, gets the text as it is.
 int output_write(const char* path, const char* text, std::size_t bytes);
 
+// Makes an empty file. EEXIST: there is one.
+int file_claim(const char* path);
+
 // A file that a process fills by stores into memory. What it has stored is in the file even if the
 // process is killed. Makes a new file in the place of one that is there.
 int growing_file_make(const char* path, int* fd);

@@ -15,7 +15,7 @@ ROLES = {
     for number, name in enumerate(
         "function place thread comm destination source send_tag receive_tag sends receives root sends_each "
         "receives_each made waited ended flag got made_comm window target file in_place commutes code started "
-        "partitions element named".split()
+        "partitions element named group".split()
     )
 }
 STREAMS = ("none", "definitions", "sequence", "gaps", "durations", "processor", "totals")
@@ -76,7 +76,7 @@ class Rank:
 
     def write(self, path: Path, finished: bool = True) -> Path:
         texts = (b"host", b"an MPI", b"./app", b"0")
-        head = b"STRETREC" + struct.pack("<IIiiIIQQQQdQ", 1, CHUNK, self.rank, self.ranks, finished, 0, 0, 10**9, 0,
+        head = b"STRETREC" + struct.pack("<IIiiIIQQQQdQ", 2, CHUNK, self.rank, self.ranks, finished, 0, 0, 10**9, 0,
                                          10**9, 0.01, 0)  # fmt: skip
         out = bytearray((head + b"".join(text.ljust(256, b"\0") for text in texts)).ljust(CHUNK, b"\0"))
         for number, name in enumerate(STREAMS):

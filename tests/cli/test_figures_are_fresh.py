@@ -159,6 +159,9 @@ DATA["job_change"] = {
     "efficiencies": {"parallel": 0.6, "load_balance": 0.65, "serialisation": 0.99, "transfer": 0.93},
     "changes": [{"change": "rows by turns", "words": "--balance", "predicted_s": 1.5, "measured_s": 1.6}],
 }
+DATA["record_calls"] = {
+    "mpis": [{"mpi": "an MPI", "calls": [{"call": "Iprobe", "plain_ns": 20.4, "recorded_ns": 71.3}]}],
+}
 DATA["cluster.simulate"] = {
     "results": [{"op": "bcast", "bytes": 1 << 20, "ours_us": 300.0, "ompi_us": 600.0, "mpich_us": None}]
 }
@@ -173,6 +176,7 @@ SHOWN = {
     ("job_change", "predicted"): "| rows by turns | `--balance` | 1.50 s: -25% | 1.60 s: -20% |",
     ("job_change", "efficiencies"): "| 60% | 65% | 99% | 93% |",
     ("job_accuracy", "programs"): "| cg | 2.10, 2.00 s: +5.0% |\n| **error: median, worst** | **5.0%**, 7.0% |",
+    ("record_calls", "costs"): "| an MPI | 20 + 51 ns |",
     ("papers", "claims"): "| S1, figure 2 | time | 0.4 | 0.123 |\n|  | time | 0.4 | open |",
     ("papers", "setups"): "| S1, figure 2 | times | 8 ranks | 2 ranks |\n| S1, figure 2 | times | 8 ranks | no root |",
     ("model.predict", "times"): "| 4 | 1 KiB | 5 us | **4 us** |",

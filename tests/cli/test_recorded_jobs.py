@@ -128,6 +128,76 @@ def test_ranks_meet_at_fences(tmp_path: Path) -> None:
     assert ends(recorded.write(tmp_path, [a, b])) == pytest.approx([425, 425], rel=NEAR)
 
 
+def exposed_job(tmp_path: Path, put: int = 8) -> list[Path]:
+    """Rank 1 exposes its window at 300 us to rank 0, which puts, completes, and computes for 50 us."""
+    a, b = job(tmp_path, 2)
+    for each in (a, b):
+        each.call("MPI_Win_allocate", 10, 0, comm=0, window=3)
+    a.call("MPI_Win_start", 100, 190, window=3, group=peer(1))
+    a.call("MPI_Put", 0, 0, window=3, target=1, sends=put)
+    a.call("MPI_Win_complete", 200, 1, window=3)
+    a.call("MPI_Send", 50, 0, comm=0, destination=peer(1), send_tag=1, sends=8)
+    b.call("MPI_Win_post", 290, 1, window=3, group=peer(-1))
+    b.call("MPI_Win_test", 10, 0, window=3, flag=0)
+    b.call("MPI_Win_wait", 10, 180, window=3)
+    b.call("MPI_Recv", 10, 40, comm=0, source=peer(-1), receive_tag=1, receives=8)
+    return recorded.write(tmp_path, [a, b])
+
+
+def test_windows_wait_for_those_that_they_name(tmp_path: Path) -> None:
+    """Start waits for post, and wait for complete, with the data that were put."""
+    files = exposed_job(tmp_path, put=1 << 20)
+    assert ends(files) == pytest.approx([550, 550], rel=NEAR)
+    # A byte takes 0.1 ns, and a complete ends when the data have left.
+    assert ends(files, profile=logp("os=0,or=0,L=0,g=0,G=0.1")) == pytest.approx([655, 655], rel=NEAR)
+
+
+def test_a_get_comes_when_its_epoch_completes(tmp_path: Path) -> None:
+    a, b = job(tmp_path, 2)
+    for each in (a, b):
+        each.call("MPI_Win_create", 10, 0, comm=0, window=each.rank)
+    a.call("MPI_Win_start", 10, 0, window=0, group=peer(1))
+    a.call("MPI_Get", 0, 0, window=0, target=1, receives=1 << 20)
+    a.call("MPI_Win_complete", 10, 100, window=0)
+    b.call("MPI_Win_post", 5, 0, window=1, group=peer(-1))
+    b.call("MPI_Win_wait", 5, 20, window=1)
+    first, last = ends(recorded.write(tmp_path, [a, b]), profile=logp("os=0,or=0,L=0,g=0,G=0.1"))
+    assert first == pytest.approx(30 + 105, rel=NEAR) and last == pytest.approx(30, rel=NEAR)
+
+
+def test_another_world_takes_its_time(tmp_path: Path) -> None:
+    """Rank 0 merges with a spawned world, and talks to it. Rank 1 is no member of the first communicator."""
+    a, b = job(tmp_path, 2)
+    for each in (a, b):
+        each.define(3, b"".join(map(recorded.zigzag, (2, 3, each.rank, 2, 1, 0, 1, 2, -1, 0, 1))))
+        each.define(3, b"".join(map(recorded.zigzag, (3, 2, each.rank, 3, 0, 0, 1, 2, -1, 0, 1))))
+        each.call("MPI_Comm_spawn", 10, 200, comm=0, made_comm=2)
+        each.call("MPI_Intercomm_merge", 10, 100, comm=2, made_comm=3)
+    a.call("MPI_Send", 10, 50, comm=2, destination=peer(0), send_tag=1, sends=8)
+    a.call("MPI_Irecv", 10, 0, comm=3, source=recorded.ANY, receive_tag=1, receives=8, made=0)
+    a.call("MPI_Ibarrier", 10, 0, comm=3, made=1)
+    a.call("MPI_Waitall", 10, 70, waited=[0, 1], got=[0, peer(2), 1])
+    a.call("MPI_Send", 10, 0, comm=3, destination=peer(1), send_tag=2, sends=8)
+    b.call("MPI_Recv", 10, 160, comm=3, source=peer(-1), receive_tag=2, receives=8)
+    b.call("MPI_Bcast", 10, 30, comm=3, root=2, sends=8)
+    files = recorded.write(tmp_path, [a, b])
+    for profile in (None, logp("os=0,or=0,L=0,g=0,G=0")):
+        assert ends(files, profile=profile) == pytest.approx([490, 530], rel=NEAR)
+
+
+def test_only_its_members_make_a_communicator_of_a_group(tmp_path: Path) -> None:
+    ranks = job(tmp_path, 3)
+    for each in ranks[:2]:
+        each.define(3, b"".join(map(recorded.zigzag, (2, 0, each.rank, 2, 0, 0, 1, 2))))
+    for turn in range(2):
+        for each in ranks[:2]:
+            each.call("MPI_Comm_create_group", 100 if (each.rank + turn) % 2 else 10, 0, comm=0, made_comm=2)
+            each.call("MPI_Barrier", 10, 0, comm=2)
+    ranks[2].call("MPI_Send", 10, 0, comm=0, destination=peer(-1), send_tag=2, sends=8)
+    ranks[1].call("MPI_Recv", 10, 0, comm=0, source=peer(1), receive_tag=2, receives=8)
+    assert ends(recorded.write(tmp_path, ranks)) == pytest.approx([220, 230, 10], rel=NEAR)
+
+
 def test_what_cannot_be_replayed_is_said(tmp_path: Path) -> None:
     a, b = job(tmp_path, 2)
     a.call("MPI_Recv", 1, comm=0, source=peer(1), receive_tag=3, receives=8)

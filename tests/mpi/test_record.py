@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 import pytest
+from harness import has
 from stretto.job import analysis, recordings
 
 
@@ -54,6 +55,7 @@ def test_what_calls_say(mpi, run_mpi, build_program, tmp_path):
     splits = by_name["MPI_Comm_split"]
     assert len({tuple(call["made_comm"]) for call in splits[:6]}) == 1
     assert first["MPI_Put"]["target"] == [2] and first["MPI_Put"]["window"] == first["MPI_Win_create"]["window"]
+    assert first["MPI_Win_post"]["group"] == [back] and first["MPI_Win_start"]["group"] == [right]
     assert all(call["place"] and call["duration"] >= 0 and call["gap"] >= 0 for call in by_name["MPI_Barrier"])
 
 
@@ -88,3 +90,50 @@ def test_a_file_that_cannot_be_made(mpi, run_mpi, build_program, tmp_path):
     job = run_mpi(mpi, 2, [build_program(mpi, "some_ranks.c")], env=env, timeout=30).ok()
     assert all("STRETTO_RECORD" in line and "cannot be written" in line for line in job.messages()), job.describe()
     assert job.messages() and all(r["wrong"] == 0 for r in job.results())
+
+
+def _oversubscribed(mpi):
+    if mpi.kind != "openmpi":
+        return []
+    return ["--map-by", ":OVERSUBSCRIBE"] if mpi.major >= 5 else ["--oversubscribe"]
+
+
+@pytest.mark.few
+def test_a_spawned_world_has_a_recording_of_its_own(mpi, run_mpi, build_program, tmp_path):
+    """Both are replayed; calls to the other world take what they took."""
+    argv, extra = [build_program(mpi, "spawn_merge.c")], _oversubscribed(mpi)
+    env = {"STRETTO_RECORD": str(tmp_path / "job")}
+    if run_mpi(mpi, 1, argv, preload=False, extra=extra).returncode != 0:
+        pytest.skip("the host itself fails")
+    run_mpi(mpi, 1, argv, extra=extra, env=env).ok()
+    worlds = [recordings.files_of(tmp_path / "job")]
+    if list(tmp_path.glob("job.spawned*")):  # the launcher decides whether the children are preloaded
+        worlds.append(recordings.files_of(tmp_path / "job.spawned1"))
+        assert len(worlds[1]) == 2
+    for files in worlds:
+        calls = recordings.calls(files, 0)
+        spawns = [call for call in calls if call["call"] == "MPI_Comm_spawn"]
+        assert len(spawns) == (files is worlds[0]) and calls[-1]["call"] == "MPI_Finalize"
+        answer = recordings.replay(files)
+        assert "failure" not in answer, answer
+        merge = next(call for call in calls if call["call"] == "MPI_Intercomm_merge")
+        assert answer["seconds"] >= merge["duration"] + sum(call["duration"] for call in spawns)
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("how", ["alone", "world"])
+def test_sessions_are_refused_or_recorded(mpi, run_mpi, build_program, tmp_path, how):
+    if not has(mpi, "MPI_Session_init"):
+        pytest.skip("this MPI has no sessions")
+    argv = [build_program(mpi, "session_epochs.c"), how]
+    if run_mpi(mpi, 2, argv, preload=False, timeout=20).returncode != 0:
+        pytest.skip("the host itself fails")
+    job = run_mpi(mpi, 2, argv, env={"STRETTO_RECORD": str(tmp_path / "job")}).ok()
+    if how == "alone":
+        assert [line for line in job.messages() if "sessions alone" in line] and not list(tmp_path.iterdir())
+        return
+    files = recordings.files_of(tmp_path / "job")
+    members = {tuple(call["comm"]) for call in recordings.calls(files, 0) if call["call"] == "MPI_Bcast"}
+    assert len(members) > 1, members  # those of sessions have no call that made them
+    answer = recordings.replay(files)
+    assert "failure" not in answer, answer

@@ -15,6 +15,7 @@
 
 #include "mpi/record/numbers.hpp"
 #include "record/reader.hpp"
+#include "record/times.hpp"
 #include "record/writer.hpp"
 
 namespace stretto::record {
@@ -182,6 +183,45 @@ TEST(Record, TimesOfTheProcessor) {
     else
       EXPECT_LT(call.processor, 0);
   }
+}
+
+TEST(Record, TheScaleIsLogarithmic) {
+  EXPECT_EQ(code_of(0.9), 0);
+  EXPECT_EQ(ticks_of(0), 0);
+  for (std::uint16_t code = 1; code < 60 * 64; ++code) {
+    EXPECT_EQ(code_of(ticks_of(code)), code);
+    EXPECT_NEAR(ticks_of(code) / std::exp2((code - 1) / kStepsEach), 1, 1e-12);
+  }
+  for (double ticks = 1; ticks < 1e18; ticks *= 1.0037) {
+    const double exact = std::log2(ticks) * kStepsEach + 1;
+    EXPECT_LE(std::fabs(code_of(ticks) - exact), 0.5 + 1e-9) << ticks;
+  }
+}
+
+// A recording that comes from another tool: its times are of one clock, in nanoseconds.
+TEST(Record, AnotherClock) {
+  const File file;
+  Writer writer;
+  ASSERT_EQ(writer.open(file.path.c_str(), {.rank = 0, .ranks = 1, .bound = 0}), 0);
+  constexpr std::uint64_t kFirst = 1'700'000'000'000'000'000, kLast = kFirst + 5'000'000'000;
+  writer.set_clock(kFirst, kLast);
+  write(writer, {{1, 1 << 20, 1 << 10}, {2, 1 << 20, 1 << 10}});
+  writer.define(Definition::place, 7, "x");  // the clock of this process is not looked at any more
+  writer.finish();
+  const std::vector<std::uint8_t> bytes = file.bytes();
+  Recording recording;
+  ASSERT_TRUE(recording.read(span(bytes))) << recording.failure();
+  const Header& header = recording.header();
+  EXPECT_EQ(header.one_clock, 1u);
+  EXPECT_EQ(header.first_ns, kFirst);
+  EXPECT_EQ(header.last_ns, kLast);
+  EXPECT_EQ(header.last_counter - header.first_counter, kLast - kFirst);
+  EXPECT_DOUBLE_EQ(recording.seconds_a_tick(), 1e-9);
+  Calls calls(recording);
+  Calls::Call call;
+  ASSERT_TRUE(calls.next(&call));
+  EXPECT_NEAR(call.gap, 1e-9 * (1 << 20), 1e-11 * (1 << 20));
+  EXPECT_NEAR(call.duration, 1e-9 * (1 << 10), 1e-11 * (1 << 10));
 }
 
 TEST(Record, Definitions) {

@@ -28,7 +28,7 @@ SCALARS = {
     **dict.fromkeys(
         {"LOGICAL", "RANK", "RANK_NNI", "TAG", "PARTITION", "THREAD_LEVEL", "ARRAY_LENGTH", "ARRAY_LENGTH_NNI"}
         | {"ACCESS_MODE", "ASSERT", "COLOR", "COMM_SIZE", "DEGREE", "KEY", "LOCK_TYPE", "NUM_DIMS", "SPLIT_TYPE"}
-        | {"ERROR_CODE", "UPDATE_MODE"},
+        | {"ARRAY_LENGTH_PI", "ERROR_CODE", "UPDATE_MODE"},
         ("int", "int"),
     ),
     "STRING": ("const char*", "const char*"),
@@ -82,6 +82,8 @@ def types(data: dict) -> tuple[str, str]:
         return "const int*", "const int*"
     if array and kind in ELEMENTS | {"POLYDISPLACEMENT"}:
         return "const int*", "const std::int64_t*"
+    if kind in {"STRING_ARRAY", "STRING_2DARRAY"} or (array and kind in {"COMM_SIZE", "ERROR_CODE"}):
+        return ("const void*" if direction == "in" else "void*",) * 2
     if array and (kind in HANDLES | {"STRING", "PARTITION", "DISPLACEMENT"}):
         return ("void*" if direction == "inout" else "const void*",) * 2  # elements are opaque here
     if kind == "THREAD_LEVEL" and direction == "out":

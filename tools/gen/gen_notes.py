@@ -17,7 +17,7 @@ WAITING = (
     *("File_set_view", "File_sync"),
     *("Cart_create", "Cart_sub", "Comm_accept", "Comm_connect", "Comm_create", "Comm_create_group", "Comm_dup"),
     *("Comm_dup_with_info", "Comm_split", "Comm_split_type", "Dist_graph_create", "Dist_graph_create_adjacent"),
-    *("Graph_create", "Intercomm_create"),
+    *("Graph_create", "Intercomm_create", "Comm_spawn", "Comm_spawn_multiple"),
 )
 # Those that have a wrapper for another reason, and wait for all members of a communicator.
 _OF_ALL = {*("Intercomm_merge", "Win_allocate", "Win_allocate_shared", "Win_create", "Win_create_dynamic")}

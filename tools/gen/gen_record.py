@@ -94,6 +94,8 @@ def _window(name: str, parameters: tuple[Parameter, ...]) -> list[str]:
     found = [f"r.window({window.name});"]
     if target := _named(parameters, "target_rank", "rank"):
         found.append(f"r.target({target.name});")
+    if group := _of(parameters, "GROUP"):
+        found.append(f"r.group({group.name});")
     if count := _named(parameters, "origin_count"):
         verb = "receives" if re.fullmatch("R?get", name, re.IGNORECASE) else "sends"
         found.append(f"r.{verb}_data(nullptr, {count.name}, origin_datatype);")
@@ -174,7 +176,7 @@ def function(entry: str, body: list[str], parameters: tuple[Parameter, ...], lar
         return []
     used = set(re.findall(r"\w+", " ".join(body)))
     declared = ", ".join(_declaration(p, large, p.name in used) for p in parameters)
-    out = ["namespace {", f"[[gnu::cold, gnu::noinline]] void {entry}_record(Recorded& r, {declared}) {{"]
+    out = ["namespace {", f"[[gnu::noinline]] void {entry}_record(Recorded& r, {declared}) {{"]
     return [*out, *(f"  {line}" for line in body), "}", "}  // namespace"]
 
 

@@ -33,7 +33,7 @@ constexpr const char* kRoleNames[record::kRoles] = {
     "function", "place",    "thread",     "comm",       "destination",   "source", "send_tag", "receive_tag",
     "sends",    "receives", "root",       "sends_each", "receives_each", "made",   "waited",   "ended",
     "flag",     "got",      "made_comm",  "window",     "target",        "file",   "in_place", "commutes",
-    "code",     "started",  "partitions", "element",    "named"};
+    "code",     "started",  "partitions", "element",    "named",         "group"};
 
 void write_calls(const JobFile& job, int rank) {
   if (rank < 0 || rank >= job.ranks()) stop("there is no rank " + std::to_string(rank));

@@ -7,6 +7,7 @@
 namespace stretto::modelling {
 namespace {
 
+using record::Communicator;
 using record::PeerKind;
 using record::Recording;
 using record::Role;
@@ -109,26 +110,65 @@ Act act_of(const Recording& recording, std::uint32_t term, const Action& action)
   return Act::local;
 }
 
+// Of a Put, a Get or their like.
+void read_transfer(const Recording& recording, Action& action) {
+  const Values target = recording.values(action.term, Role::target);
+  const Communicator* const known = recording.communicator(action.comm);
+  if (known == nullptr || target.one(-1) < 0) return;
+  for (auto [half, role] : {std::pair{&action.send, Role::sends}, {&action.receive, Role::receives}}) {
+    const Values bytes = recording.values(action.term, role);
+    if (!bytes) continue;
+    half->there = true;
+    half->peer = static_cast<std::int32_t>(target.one() - known->rank);
+    half->bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(0, bytes.one()));
+    action.act = Act::transfer;
+  }
+}
+
+// What a call on a window is, whose communicator is known.
+void read_window_call(const Recording& recording, Action& action) {
+  if (action.function == "Win_fence" || action.function == "Win_free") action.act = Act::collective;
+  const Values group = recording.values(action.term, Role::group);
+  for (const std::int64_t peer : group) {
+    if (record::peer_kind(peer) == PeerKind::rank)
+      action.group.push_back(static_cast<std::int32_t>(record::peer_relative(peer)));
+  }
+  const Values flag = recording.values(action.term, Role::flag);
+  if (action.function == "Win_post" && group) action.act = Act::expose;
+  if (action.function == "Win_start" && group) action.act = Act::access;
+  if (action.function == "Win_complete") action.act = Act::complete;
+  if (action.function == "Win_wait" || action.function == "Win_test")
+    action.act = flag && flag.one() == 0 ? Act::test : Act::unexpose;
+  read_transfer(recording, action);
+}
+
 // All members of a window's communicator meet when it is made and freed, and at its fences. Calls
 // on a window name it by a number; those of a number that two communicators have used take what
 // they took.
-void find_fences(const Recording& recording, std::vector<Action>& actions) {
+void find_windows(const Recording& recording, std::vector<Action>& actions) {
   constexpr std::int64_t kSeveral = -2;
   std::map<std::int64_t, std::int64_t> comms;  // by window
-  const auto window_of = [&](const Action& action) { return recording.values(action.term, Role::window).one(-1); };
   for (Action& action : actions) {
     if (!action.function.starts_with("Win_create") && !action.function.starts_with("Win_allocate")) continue;
     action.act = Act::collective;
-    const auto [found, is_new] = comms.try_emplace(window_of(action), action.comm);
+    const auto [found, is_new] = comms.try_emplace(action.window, action.comm);
     if (!is_new && found->second != action.comm) found->second = kSeveral;
   }
   for (Action& action : actions) {
-    if (action.function != "Win_fence" && action.function != "Win_free") continue;
-    const auto found = comms.find(window_of(action));
-    if (found == comms.end() || found->second == kSeveral) continue;
-    action.act = Act::collective;
+    const auto found = comms.find(action.window);
+    if (action.window < 0 || action.act != Act::local || found == comms.end() || found->second == kSeveral) continue;
     action.comm = found->second;
+    read_window_call(recording, action);
   }
+}
+
+// Whether members of its communicator, or of the one that it makes, are in another world.
+bool is_away(const Recording& recording, const Action& action) {
+  for (const std::int64_t id : {action.comm, action.made_comm}) {
+    const Communicator* const known = id < 0 ? nullptr : recording.communicator(id);
+    if (known != nullptr && (known->flags & record::kForeign) != 0) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -158,6 +198,9 @@ std::vector<Action> actions_of(const Recording& recording) {
     action.function = name_of(recording, term);
     action.comm = recording.values(term, Role::comm).one();
     action.made_comm = recording.values(term, Role::made_comm).one(-1);
+    action.window = recording.values(term, Role::window).one(-1);
+    // Nobody but its members makes it.
+    if (action.function == "Comm_create_group" && action.made_comm >= 0) action.comm = action.made_comm;
     action.made = list(recording.values(term, Role::made));
     action.named = list(recording.values(term, Role::named));
     action.root = recording.values(term, Role::root).one();
@@ -183,7 +226,8 @@ std::vector<Action> actions_of(const Recording& recording) {
     action.act = act_of(recording, term, action);
     if (action.act == Act::start) action.named = list(recording.values(term, Role::started));
   }
-  find_fences(recording, actions);
+  find_windows(recording, actions);
+  for (Action& action : actions) action.away = is_away(recording, action);
   return actions;
 }
 

@@ -21,6 +21,12 @@ enum class Act : std::uint8_t {
   collective,  // all members meet
   post_collective,
   init_collective,
+  // Of windows, where a rank names those that it waits for (MPI_Win_post, start, complete, wait).
+  transfer,  // MPI_Put and its like
+  expose,
+  access,
+  complete,
+  unexpose,
 };
 
 // A send or receive.
@@ -50,9 +56,11 @@ struct Action {
   Act act = Act::local;
   Collective collective = Collective::count_;  // count_: another call of all members
   bool synchronous = false;                    // MPI_Ssend: it ends when it is received
-  std::int64_t comm = 0;
+  bool away = false;                           // its communicator has members in another world
+  std::int64_t comm = 0;                       // of a window: the one that it was made of
   std::int64_t made_comm = -1;
-  Half send, receive;
+  std::int64_t window = -1;
+  Half send, receive;       // of a transfer: to and from its target
   std::uint64_t bytes = 0;  // of a collective: of its vector, or of one part in the mean
   std::int64_t root = 0;
   bool commutes = true;
@@ -61,7 +69,8 @@ struct Action {
   std::vector<std::int64_t> ended;  // of `waited`, those that have ended: slots
   std::vector<std::int64_t> named;
   std::vector<Got> got;
-  std::string function;  // without MPI_ and _c
+  std::vector<std::int32_t> group;  // of expose and access: peers, relative to the rank in MPI_COMM_WORLD
+  std::string function;             // without MPI_ and _c
 };
 
 // Whether one rank sends to all, or all to one, and who only sends does not wait.

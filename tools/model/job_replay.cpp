@@ -9,6 +9,9 @@
 #include "job_comms.hpp"
 #include "job_meetings.hpp"
 #include "job_messages.hpp"
+#include "job_posting.hpp"
+#include "job_ranks.hpp"
+#include "job_windows.hpp"
 
 namespace stretto::modelling {
 namespace {
@@ -16,43 +19,6 @@ namespace {
 using record::Calls;
 using record::Communicator;
 using record::Recording;
-
-constexpr std::int64_t kNeighborTag = std::int64_t{1} << 40;  // no program's tag is so high
-
-struct Slot {
-  std::vector<std::uint32_t> operations;
-  const Action* persistent = nullptr;
-  const Action* wild = nullptr;  // a receive with wildcards that is posted
-  double posted = 0;
-};
-
-// What a rank does next: it computes until it calls, waits for data of a call that has returned
-// early, begins the call, waits for its end.
-enum class Phase : std::uint8_t { computes, needs_data, calls, waits, ended };
-
-// Data that come behind a call which has returned.
-struct Late {
-  std::uint32_t data;  // an operation
-  std::uint32_t term;
-  double returned;
-};
-
-struct Rank {
-  const Recording* recording = nullptr;
-  std::unique_ptr<Calls> calls;
-  Calls::Call call;
-  Phase phase = Phase::computes;
-  bool has_call = true;
-  double now = 0, was = 0;  // in the replay; when the call began in the recording
-  std::unique_ptr<Gaps> gaps;
-  double computes_from = 0, called = 0;  // of the call
-  RankSummary summary;
-  std::vector<Slot> slots;
-  std::vector<std::uint32_t> needs;  // operations, until the call ends
-  std::vector<Late> late;            // data, until the next call
-  std::vector<SiteSummary> sites;    // by term
-  OnPath on_path;
-};
 
 using Actions = std::vector<std::vector<Action>>;  // by rank and term
 
@@ -73,22 +39,16 @@ class Replay {
   void begin_call(std::uint32_t r);
   bool end_call(std::uint32_t r);
   void wake();
-  void post(std::uint32_t r, const Action& action, Slot& slot, double now);
-  std::uint32_t send(std::uint32_t r, const Action& action, const Half& half, double now);
-  std::uint32_t receive(std::uint32_t r, std::int64_t comm, const Half& half, double posted);
-  void wait(std::uint32_t r, const Action& action);
+  void start(std::uint32_t r, const Action& action);
   void meet(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations);
-  void meet_neighbors(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations);
   // What this rank waits for in a collective.
   void gather(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations) {
     if (is_neighborhood(action.collective))
-      meet_neighbors(r, action, operations);
+      posting_.meet_neighbors(r, action, operations);
     else
       meet(r, action, operations);
   }
   [[nodiscard]] bool is_ideal() const { return options_.machine == nullptr; }
-  CommState& comm_of(std::uint32_t r, std::int64_t id) { return comms_.of(r, *ranks_[r].recording, id); }
-  Slot& slot_of(std::uint32_t r, std::int64_t slot);
   void say_stall();
 
   const Actions& actions_;
@@ -101,6 +61,8 @@ class Replay {
   Communicators comms_;
   Waits waits_;
   Replayed result_;
+  Posting posting_;
+  Windows windows_;
 };
 
 Replay::Replay(const JobFile& job, const Actions& actions, const ReplayOptions& options)
@@ -111,7 +73,9 @@ Replay::Replay(const JobFile& job, const Actions& actions, const ReplayOptions& 
       meetings_(operations_, messages_.network(), options.machine == nullptr ? nullptr : options.collectives,
                 options.overlap),
       comms_(ranks_.size()),
-      waits_(ranks_.size()) {
+      waits_(ranks_.size()),
+      posting_(ranks_, operations_, messages_, comms_, waits_, result_),
+      windows_(ranks_, posting_) {
   const Replayed was = options.balance ? measured(job) : Replayed{};
   double mean = 0;
   for (const RankSummary& each : was.ranks) mean += each.compute / static_cast<double>(was.ranks.size());
@@ -133,98 +97,31 @@ void Replay::watch(Path path) {
     ranks_[r].on_path = OnPath(static_cast<int>(r), std::move(path[r]), ranks_[r].recording->terms());
 }
 
-Slot& Replay::slot_of(std::uint32_t r, std::int64_t slot) {
-  std::vector<Slot>& slots = ranks_[r].slots;
-  const auto place = static_cast<std::size_t>(std::max<std::int64_t>(0, slot));
-  if (slots.size() <= place) slots.resize(place + 1);
-  return slots[place];
-}
-
-// ---- Messages ----
-
-// What goes to, or comes from, beyond what was recorded is done at once.
-std::uint32_t Replay::send(std::uint32_t r, const Action& action, const Half& half, double now) {
-  Rank& rank = ranks_[r];
-  const int me = static_cast<int>(r), to = world_peer(*rank.recording, action.comm, half.peer);
-  if (to < 0) return operations_.make(now);
-  ++result_.messages;
-  result_.bytes += half.bytes;
-  const Messages::End end{comm_of(r, action.comm).name, me, to, half.tag};
-  const double sent = now + messages_.send_time(end, half.bytes);
-  rank.now = std::max(rank.now, sent);
-  return messages_.send(end, half.bytes, action.synchronous, waits_.cause(r, sent));
-}
-
-std::uint32_t Replay::receive(std::uint32_t r, std::int64_t comm, const Half& half, double posted) {
-  const int me = static_cast<int>(r), from = world_peer(*ranks_[r].recording, comm, half.peer);
-  if (from < 0) return operations_.make(posted);
-  return messages_.receive({comm_of(r, comm).name, from, me, half.tag}, waits_.cause(r, posted));
-}
-
-void Replay::post(std::uint32_t r, const Action& action, Slot& slot, double now) {
-  slot.operations.clear();
-  slot.wild = nullptr;
-  slot.posted = now;
-  if (action.send.there) slot.operations.push_back(send(r, action, action.send, now));
-  if (!action.receive.there) return;
-  if (action.receive.any)
-    slot.wild = &action;
-  else
-    slot.operations.push_back(receive(r, action.comm, action.receive, now));
-}
-
-void Replay::wait(std::uint32_t r, const Action& action) {
-  Rank& rank = ranks_[r];
-  for (const std::int64_t number : action.ended) {
-    if (number < 0) continue;
-    Slot& slot = slot_of(r, number);
-    if (slot.wild != nullptr) {
-      for (const Got& got : action.got) {
-        if (got.position < action.waited.size() && action.waited[got.position] == number)
-          rank.needs.push_back(receive(r, slot.wild->comm, taken(slot.wild->receive, got), slot.posted));
-      }
-      slot.wild = nullptr;
-    }
-    rank.needs.insert(rank.needs.end(), slot.operations.begin(), slot.operations.end());
-    slot.operations.clear();
-  }
-}
-
 // ---- Collectives ----
 
 void Replay::meet(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations) {
   Rank& rank = ranks_[r];
   const Meetings::Parts parts =
-      meetings_.meet({*rank.recording, comm_of(r, action.comm), action, rank.was, rank.call.duration,
+      meetings_.meet({*rank.recording, posting_.comm_of(r, action.comm), action, rank.was, rank.call.duration,
                       static_cast<int>(r), waits_.cause(r, rank.now), action.act == Act::collective});
   operations.push_back(parts.call);
   if (parts.data != Meetings::Parts::kNone) rank.late.push_back({parts.data, rank.call.term, -1});
 }
 
-// As messages between neighbours.
-void Replay::meet_neighbors(std::uint32_t r, const Action& action, std::vector<std::uint32_t>& operations) {
-  Rank& rank = ranks_[r];
-  const Communicator* const known = rank.recording->communicator(action.comm);
-  if (known == nullptr) return;
-  const auto& members = rank.recording->members();
-  const double now = rank.now;
-  Half half;
-  half.there = true;
-  half.tag = kNeighborTag;
-  half.bytes = action.bytes;
-  for (std::uint32_t i = 0; i < known->destinations; ++i) {
-    const std::int32_t to = members[known->first_neighbor + known->sources + i];
-    half.peer = static_cast<std::int32_t>(to - known->rank);
-    if (to >= 0) operations.push_back(send(r, action, half, now));
-  }
-  for (std::uint32_t i = 0; i < known->sources; ++i) {
-    const std::int32_t from = members[known->first_neighbor + i];
-    half.peer = static_cast<std::int32_t>(from - known->rank);
-    if (from >= 0) operations.push_back(receive(r, action.comm, half, now));
+// ---- Calls ----
+
+void Replay::start(std::uint32_t r, const Action& action) {
+  for (const std::int64_t number : action.named) {
+    Slot& slot = posting_.slot_of(r, number);
+    if (number < 0 || slot.persistent == nullptr) continue;
+    if (slot.persistent->act == Act::init)
+      posting_.post(r, *slot.persistent, slot);
+    else if (slot.persistent->away)
+      slot.away = true;
+    else
+      gather(r, *slot.persistent, slot.operations);
   }
 }
-
-// ---- Calls ----
 
 void Replay::begin_call(std::uint32_t r) {
   Rank& rank = ranks_[r];
@@ -232,46 +129,41 @@ void Replay::begin_call(std::uint32_t r) {
   switch (action.act) {
     case Act::local:
       if (action.made_comm >= 0) comms_.make(r, *rank.recording, action.comm, action.made_comm);
-      if (!is_ideal()) rank.now += rank.call.duration;
+      if (!is_ideal() || action.away) rank.now += rank.call.duration;
       break;
     case Act::test: break;
-    case Act::message:
-      // As MPI_Sendrecv does: the receive first, so that the request for its data may come first.
-      if (action.receive.there && !action.receive.any)
-        rank.needs.push_back(receive(r, action.comm, action.receive, rank.now));
-      for (const Got& got : action.got)
-        rank.needs.push_back(receive(r, action.comm, taken(action.receive, got), rank.now));
-      if (action.send.there) rank.needs.push_back(send(r, action, action.send, rank.now));
-      break;
+    case Act::message: posting_.message(r, action); break;
     case Act::post:
-      for (const std::int64_t slot : action.made) post(r, action, slot_of(r, slot), rank.now);
+      for (const std::int64_t slot : action.made) posting_.post(r, action, posting_.slot_of(r, slot));
       break;
     case Act::init:
     case Act::init_collective:
-      for (const std::int64_t slot : action.made) slot_of(r, slot) = {.operations = {}, .persistent = &action};
+      for (const std::int64_t slot : action.made) posting_.slot_of(r, slot) = {.operations = {}, .persistent = &action};
       break;
-    case Act::start:
-      for (const std::int64_t number : action.named) {
-        Slot& slot = slot_of(r, number);
-        if (number < 0 || slot.persistent == nullptr) continue;
-        if (slot.persistent->act == Act::init)
-          post(r, *slot.persistent, slot, rank.now);
-        else
-          gather(r, *slot.persistent, slot.operations);
-      }
-      break;
-    case Act::wait: wait(r, action); break;
+    case Act::start: start(r, action); break;
+    case Act::wait: posting_.wait(r, action); break;
     case Act::collective:
-      gather(r, action, rank.needs);
+      if (action.away)
+        rank.needs.push_back(posting_.as_recorded(r));
+      else
+        gather(r, action, rank.needs);
       if (action.collective == Collective::count_) comms_.make(r, *rank.recording, action.comm, action.made_comm);
       break;
     case Act::post_collective:
       for (const std::int64_t slot : action.made) {
-        Slot& place = slot_of(r, slot);
-        place = {};
-        gather(r, action, place.operations);
+        Slot& place = posting_.slot_of(r, slot);
+        place = {.operations = {}, .away = action.away};
+        if (!action.away) gather(r, action, place.operations);
       }
       break;
+    case Act::transfer:
+      windows_.transfer(r, action);
+      if (!is_ideal()) rank.now += rank.call.duration;
+      break;
+    case Act::expose: windows_.expose(r, action); break;
+    case Act::access: windows_.access(r, action); break;
+    case Act::complete: windows_.complete(r, action); break;
+    case Act::unexpose: windows_.unexpose(r, action); break;
   }
 }
 

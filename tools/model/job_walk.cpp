@@ -126,6 +126,11 @@ class Walk {
     std::vector<std::size_t> messages;
     switch (action.act) {
       case Act::local:
+      case Act::transfer:
+      case Act::expose:
+      case Act::access:
+      case Act::complete:
+      case Act::unexpose:
         if (duration > 0) unknown(duration);
         break;
       case Act::test: break;

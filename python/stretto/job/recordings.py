@@ -43,8 +43,8 @@ def is_recording(path: Path) -> bool:
 
 
 def _of_ranks(stem: Path) -> list[Path]:
-    """The files of ranks whose names begin so, by rank."""
-    found = [p for p in stem.parent.glob(f"{stem.name}.*") if re.fullmatch(r"\.\d+", p.suffix)]
+    """The files of ranks whose names begin so, by rank. Spawned worlds have longer names."""
+    found = [p for p in stem.parent.glob(f"{stem.name}.*") if re.fullmatch(r"\.\d+", p.suffix) and p.stem == stem.name]
     return sorted(found, key=lambda p: int(p.suffix[1:]))
 
 
@@ -114,19 +114,28 @@ def settings(path: Path | None) -> dict[str, str]:
 
 
 def gather(path: Path) -> None:
-    """Packs what the ranks have written."""
+    """Packs what the ranks have written. Each world of spawned processes has a file of its own."""
     parts = parts_of(path)
-    files = _of_ranks(parts / "rank")
-    if not files:
+    if not (files := _of_ranks(parts / "rank")):
         complain("no recording: the program did not come to the end of MPI_Init with Stretto")
         return
+    worlds = {path: files}
+    for first in sorted(parts.glob("rank.spawned*.0")):
+        name = first.suffixes[-2]
+        worlds[path.with_name(f"{path.stem}{name}{path.suffix}")] = _of_ranks(first.with_suffix(""))
+    if all([_pack(made, its, parts) for made, its in worlds.items()]):
+        shutil.rmtree(parts)
+
+
+def _pack(path: Path, files: Sequence[Path], parts: Path) -> bool:
+    """Whether there are files of all ranks."""
     ranks = _ranks_in(files[0])
     if len(files) != ranks:
         complain(f"the recording is not whole: {len(files)} of {ranks} ranks have written into {parts}")
-        return
+        return False
     packed = json.loads(ask("pack", [path, *files], "packing the recording"))
     note(f"recorded: {path}, {packed['bytes'] / 2**20:.2f} MiB of {ranks} ranks")
-    shutil.rmtree(parts)
+    return True
 
 
 def _ranks_in(file: Path) -> int:

@@ -23,8 +23,8 @@ namespace stretto::mpi {
 #define STRETTO_HOST_REQUIRED(X)                                                                                       \
   X(Abort) X(Add_error_code) X(Add_error_string) X(Allgather) X(Allgatherv) X(Allreduce) X(Barrier) X(Bcast) X(Cancel) \
   X(Cart_shift) X(Cartdim_get) X(Comm_call_errhandler) X(Comm_create_keyval) X(Comm_dup) X(Comm_free)                  \
-  X(Comm_free_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name) X(Comm_group) X(Comm_rank)              \
-  X(Comm_remote_group) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Dist_graph_neighbors) \
+  X(Comm_free_keyval) X(Comm_get_attr) X(Comm_get_errhandler) X(Comm_get_name) X(Comm_get_parent) X(Comm_group)         \
+  X(Comm_rank) X(Comm_remote_group) X(Comm_set_attr) X(Comm_set_errhandler) X(Comm_size) X(Comm_test_inter) X(Dist_graph_neighbors) \
   X(Dist_graph_neighbors_count) X(Errhandler_free) X(Error_class) X(File_get_group) X(Gather) X(Gatherv)               \
   X(Graph_neighbors) X(Graph_neighbors_count) X(Grequest_complete) X(Grequest_start) X(Group_free) X(Group_size)       \
   X(Group_translate_ranks) X(Improbe) X(Imrecv) X(Info_create) X(Info_free) X(Initialized) X(Iprobe) X(Irecv)          \

@@ -9,7 +9,7 @@
 
 namespace stretto::mpi {
 
-bool translate_to_world(MPI_Group group, Array<int>& ranks) {
+bool ranks_in_world(MPI_Group group, Array<int>& ranks) {
   int size = 0;
   host().Group_size(group, &size);
   const auto count = static_cast<std::size_t>(size);
@@ -21,6 +21,11 @@ bool translate_to_world(MPI_Group group, Array<int>& ranks) {
     host().Group_translate_ranks(group, size, own.data(), world, ranks.data());
     host().Group_free(&world);
   }
+  return good;
+}
+
+bool translate_to_world(MPI_Group group, Array<int>& ranks) {
+  const bool good = ranks_in_world(group, ranks);
   host().Group_free(&group);
   return good;
 }

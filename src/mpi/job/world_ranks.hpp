@@ -15,7 +15,9 @@
 namespace stretto::mpi {
 
 // The ranks of a group in MPI_COMM_WORLD, MPI_UNDEFINED for those of another one, or where the host
-// does not say. Local. `group` is given back. False: there is no memory.
+// does not say. Local. False: there is no memory.
+bool ranks_in_world(MPI_Group group, Array<int>& ranks);
+// The same, and `group` is given back.
 bool translate_to_world(MPI_Group group, Array<int>& ranks);
 // Whether some members are of another MPI_COMM_WORLD, which every member sees. Local.
 bool has_foreign(MPI_Comm comm);

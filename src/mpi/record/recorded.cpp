@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/record/recorded.hpp"
 
+#include <atomic>
 #include <cstring>
 
+#include "base/log.hpp"
+#include "mpi/job/world.hpp"
+#include "mpi/job/world_ranks.hpp"
 #include "mpi/record/recorder.hpp"
 #include "mpi/state/state.hpp"
 #include "mpi/vendor/vendor.hpp"
@@ -56,6 +60,13 @@ std::int64_t entry_of(CountArray counts, std::size_t i) {
   return counts.wide ? static_cast<const std::int64_t*>(counts.data)[i] : static_cast<const int*>(counts.data)[i];
 }
 
+// A program with sessions alone makes a call.
+void record_without_world() {
+  static constinit std::atomic<bool> said{false};
+  if (vendor::launcher_rank() > 0 || said.exchange(true, std::memory_order_relaxed)) return;
+  log_line(LogLevel::warn, "STRETTO_RECORD: calls before MPI_Init are not recorded, nor programs with sessions alone");
+}
+
 // A handle in an array, or behind a pointer.
 template <class T>
 std::uintptr_t handle_at(const void* array, int i = 0) {
@@ -65,7 +76,11 @@ std::uintptr_t handle_at(const void* array, int i = 0) {
 }  // namespace
 
 Recorded::Recorded(Entry entry, const void* caller) : entry_(entry) {
-  if (g_recorder == nullptr || t_thread.depth != 0 || t_recorded.inside || is_inside_host(caller)) return;
+  if (t_thread.depth != 0 || t_recorded.inside || is_inside_host(caller)) return;
+  if (g_recorder == nullptr) {
+    if (g_recorded) record_without_world();
+    return;
+  }
   began_ = entered_ = sys::counter();
   if (t_recorded.processor_ns != 0) {
     processor_ns_ = sys::thread_processor_ns() - t_recorded.processor_ns;
@@ -192,6 +207,13 @@ void Recorded::file(Handle file) {
   word(Role::file, number_of(g_recorder->files, (std::uintptr_t)as<MPI_File>(file)));
 }
 
+void Recorded::group(Handle group) {
+  const Inside inside;
+  Array<int> ranks;
+  if (!ranks_in_world(as<MPI_Group>(group), ranks) || !open(Role::group, ranks.size())) return;
+  for (const int rank : ranks) add(peer(rank == MPI_UNDEFINED ? MPI_PROC_NULL : rank, g_world.rank));
+}
+
 void Recorded::frees_window(void* handle) {
   if (handle == nullptr) return;
   window(handle_at<MPI_Win>(handle));
@@ -258,10 +280,9 @@ void Recorded::takes_message(void* message) {
 // ---- Statuses ----
 
 void Recorded::status(void*& status) {
-  if (wild_ && static_cast<MPI_Status*>(status) == MPI_STATUS_IGNORE) {
-    own_ = std::calloc(1, sizeof(MPI_Status));
-    if (own_ != nullptr) status = own_;
-  }
+  static_assert(sizeof(MPI_Status) <= sizeof own_one_);
+  if (wild_ && static_cast<MPI_Status*>(status) == MPI_STATUS_IGNORE)
+    status = std::memset(own_one_, 0, sizeof(MPI_Status));
   if (wild_) status_ = static_cast<MPI_Status*>(status) == MPI_STATUS_IGNORE ? nullptr : status;
 }
 void Recorded::statuses(void*& statuses) {

@@ -20,7 +20,7 @@ class Recorded {
  public:
   using Role = record::Role;
 
-  Recorded(Entry entry, const void* caller);
+  [[gnu::hot]] Recorded(Entry entry, const void* caller);
   ~Recorded() {
     if (words_ != few_) std::free(words_);
     std::free(own_);
@@ -53,6 +53,7 @@ class Recorded {
   void window(Handle window);
   void frees_window(void* window);
   void target(int rank) { word(Role::target, rank); }
+  void group(Handle group);
   void file(Handle file);
   void closes(void* file);
   void frees_comm(void* comm);
@@ -79,7 +80,7 @@ class Recorded {
   void status(void*& status);
   void statuses(void*& statuses);
 
-  void end(int code);
+  [[gnu::hot]] void end(int code);
 
  private:
   void word(Role role, std::int64_t value) {
@@ -128,6 +129,7 @@ class Recorded {
   const void* status_ = nullptr;  // where the host writes what came: the program's, or ours
   const void* statuses_ = nullptr;
   void* own_ = nullptr;  // statuses of ours
+  alignas(16) unsigned char own_one_[64];
 };
 
 // This thread's first gap begins here, at the end of MPI_Init. Its last one ends here, where
@@ -136,8 +138,10 @@ void recorded_first();
 void recorded_last();
 
 // Makes a call and records it. `say` says what its arguments mean, and may replace a status.
+//
+// Hot, or the compiler would take the recorder for as cold as the slow path, and make it small.
 template <auto say, Entry entry, class Make, class... Arguments>
-[[gnu::cold, gnu::noinline]] int make_recorded(const void* caller, const Make& make, Arguments... arguments) {
+[[gnu::hot, gnu::noinline]] int make_recorded(const void* caller, const Make& make, Arguments... arguments) {
   Recorded recorded(entry, caller);
   if (!recorded) return make(arguments...);
   say(recorded, arguments...);

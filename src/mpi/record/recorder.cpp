@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/record/recorder.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -35,16 +36,44 @@ void add_runs(Array<std::int64_t>& to, const Array<int>& ranks) {
   }
 }
 
+// The file of a rank of MPI_COMM_WORLD, or of the `spawned`-th world that others have spawned.
+// False, after a warning: it can have no name.
+bool file_of(int spawned, int rank, char (&path)[kPathBytes]) {
+  char name[kPathBytes], world[32] = "";
+  if (spawned > 0) std::snprintf(world, sizeof world, ".spawned%d", spawned);
+  std::snprintf(name, sizeof name, "%s%s.%d", options().record_path, world, rank);
+  if (output_path(name, path, sizeof path)) return true;
+  log_line(LogLevel::warn, "STRETTO_RECORD: no file can have the name %s", name);
+  return false;
+}
+
+bool is_spawned() {
+  MPI_Comm parent = host().constants.comm_null;
+  return host().Comm_get_parent(&parent) == MPI_SUCCESS && parent != host().constants.comm_null;
+}
+
+// The number of this spawned world. Rank 0 takes the first one that has no file.
+int spawned_number() {
+  int number = 1;
+  char path[kPathBytes];
+  if (g_world.rank == 0) {
+    if (file_of(number, 0, path)) (void)sys::folders_make(path);
+    while (file_of(number, 0, path) && sys::file_claim(path) == EEXIST) ++number;
+  }
+  host().Bcast(&number, 1, host().constants.int_, 0, host().constants.comm_world);
+  return number;
+}
+
 }  // namespace
 
-bool Recorder::begin() {
+bool Recorder::begin(bool complete) {
   char path[kPathBytes];
-  char name[kPathBytes];
-  std::snprintf(name, sizeof name, "%s.%d", options().record_path, g_world.rank);
-  if (!output_path(name, path, sizeof path)) {
-    log_line(LogLevel::warn, "STRETTO_RECORD: no file can have the name %s", name);
+  const bool spawned = is_spawned();
+  if (spawned && !complete) {
+    log_line(LogLevel::warn, "STRETTO_RECORD: no recording of spawned processes, of which some lack the library");
     return false;
   }
+  if (!file_of(spawned ? spawned_number() : 0, g_world.rank, path)) return false;
   char host_text[record::kTextBytes], version[record::kTextBytes], program[record::kTextBytes];
   char processors[record::kTextBytes];
   sys::host_name(host_text, sizeof host_text);

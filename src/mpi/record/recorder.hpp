@@ -34,8 +34,8 @@ struct RecordedRequest {
 // All of it belongs to whoever holds the lock.
 class Recorder {
  public:
-  // Opens the file. False, after a warning: there is no recording.
-  bool begin();
+  // Opens the file. False, after a warning: there is no recording. `complete`: all ranks come here.
+  bool begin(bool complete);
 
   record::Writer writer;
   Numbers comms, requests, messages, windows, files;  // handles

@@ -16,7 +16,7 @@ namespace stretto::mpi {
 
 void record_prepare() { g_recorded = options().record_path[0] != 0; }
 
-void record_begin() {
+void record_begin(bool complete) {
   if (!g_recorded) return;
   void* const memory = std::malloc(sizeof(Recorder));
   if (memory == nullptr) {
@@ -24,7 +24,7 @@ void record_begin() {
     return;
   }
   auto* const made = new (memory) Recorder;
-  if (made->begin()) {
+  if (made->begin(complete)) {
     g_recorder = made;
     recorded_first();
     ensure_finalize_hook();

@@ -6,8 +6,8 @@ namespace stretto::mpi {
 
 // Options are read. Later record_begin() decides.
 void record_prepare();
-// At the end of MPI_Init.
-void record_begin();
+// At the end of MPI_Init. `complete`: all ranks come here.
+void record_begin(bool complete);
 // In MPI_Finalize.
 void record_end();
 // In a forked child: the parent goes on.

@@ -108,6 +108,18 @@ static void communicators(void) {
     CALL(Allreduce, g_a, g_b, 3, MPI_DOUBLE, MPI_SUM, made);
     CALL(Comm_free, &made);
   }
+  // Nobody but its members makes it.
+  MPI_Group world, two;
+  const int pair[2] = {0, 1};
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 2, pair, &two);
+  if (g_rank < 2) {
+    CALL(Comm_create_group, MPI_COMM_WORLD, two, 5, &made);
+    CALL(Barrier, made);
+    CALL(Comm_free, &made);
+  }
+  MPI_Group_free(&two);
+  MPI_Group_free(&world);
   CALL(Comm_split, MPI_COMM_WORLD, g_rank == 0 ? MPI_UNDEFINED : 0, 0, &made);
   if (made != MPI_COMM_NULL) {
     CALL(Barrier, made);
@@ -125,6 +137,18 @@ static void windows(void) {
   CALL(Win_fence, 0, window);
   CALL(Put, g_a, 2, MPI_DOUBLE, g_right, 0, 2, MPI_DOUBLE, window);
   CALL(Win_fence, 0, window);
+  MPI_Group world, left, right;
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 1, &g_left, &left);
+  MPI_Group_incl(world, 1, &g_right, &right);
+  CALL(Win_post, left, 0, window);
+  CALL(Win_start, right, 0, window);
+  CALL(Put, g_a, 2, MPI_DOUBLE, g_right, 0, 2, MPI_DOUBLE, window);
+  CALL(Win_complete, window);
+  CALL(Win_wait, window);
+  MPI_Group_free(&left);
+  MPI_Group_free(&right);
+  MPI_Group_free(&world);
   CALL(Win_free, &window);
 }
 
