@@ -45,6 +45,8 @@ int map_shared(int fd, std::size_t bytes, Access access, void** address);
 void enter_pages(void* address, std::size_t bytes);
 // Maps zero bytes for this process alone.
 int map_private(std::size_t bytes, void** address);
+// The same. A forked child does not have it: so nothing is copied that a network card writes to.
+int map_unforked(std::size_t bytes, void** address);
 void unmap(void* address, std::size_t bytes);
 void close_descriptor(int fd);
 std::uint64_t descriptor_limit();  // descriptors that a process may have
