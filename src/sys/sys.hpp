@@ -238,6 +238,8 @@ struct NicPlace {
 NicPlace nic_place();
 // The same for a set of processors. Reads files below `root` (a fixture with sys/class).
 NicPlace nic_place(const char* root, const std::uint64_t* mask, std::size_t words);
+// Whether the host has a card that reads remote memory, be it in use or not.
+bool rdma_card_is_here();
 
 // ---- files of the user's ----
 

@@ -170,6 +170,7 @@ TEST_P(WithLibfabric, MessagesCome) {
     {
       DriverJob job(ranks, 0, [&](int) { return add(); });
       exchange_rounds(job, 4 * kMiB);
+      for (int rank = 0; rank < ranks; ++rank) EXPECT_GT(job.driver(rank).read_bytes(), 0u);
     }
     networks_.clear();
   }

@@ -120,6 +120,8 @@ class Driver {
   int attend(int fd, void (*ready)(void* context), void* context);
   // On the thread: it is called at this time, too. Each time replaces the one before; ~0: no time.
   void attend_by(std::uint64_t ns) { attended_due_ns_ = ns; }
+  // What has come by the network of remote reads so far.
+  [[nodiscard]] std::uint64_t read_bytes() const { return shared_.reads.read_bytes(); }
   // Ends the thread and closes all connections. Messages that are open end: unavailable. Peers
   // receive all that has been sent.
   void stop();

@@ -35,6 +35,7 @@
 //
 // For the driver thread.
 #pragma once
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -108,6 +109,8 @@ class RemoteReads {
     network_is_full_ = network_is_full_ || error == EAGAIN;
     return error;
   }
+  // So far. Any thread may ask.
+  [[nodiscard]] std::uint64_t read_bytes() const { return read_bytes_.load(std::memory_order_relaxed); }
   // Tells readers what is through. `done(reader, offer, data, error)`; then the landing is free. If
   // the network is broken, all that is under way has failed, and its landings stay as they are.
   // True: something was.
@@ -147,6 +150,7 @@ class RemoteReads {
     if (reading.reader == nullptr) return;
     readings_[through.landing].reader = nullptr;
     const char* const data = through.error == 0 ? fabric_->landing(through.landing) : nullptr;
+    if (data != nullptr) read_bytes_.fetch_add(reading.offer.head.bytes, std::memory_order_relaxed);
     done(*reading.reader, reading.offer, data, through.error);
     if (!is_broken_) landings_.push(through.landing);
   }
@@ -169,6 +173,7 @@ class RemoteReads {
 
   Fabric* fabric_ = nullptr;
   bool is_broken_ = false;
+  std::atomic<std::uint64_t> read_bytes_{0};
   Slots outgoing_, landings_;  // free ones
   Piece pieces_[Fabric::kSlots];
   Reading readings_[Fabric::kSlots];
