@@ -66,8 +66,7 @@ class Libfabric final : public Fabric {
   char why_[200] = "";
 };
 
-// What a libfabric offers here, in its order, each provider and domain once. `taken`: Libfabric
-// takes it if it is not told which.
+// What a libfabric offers here, in its order.
 struct FabricOffer {
   const char *provider, *domain;
   bool is_software, is_reachable;
