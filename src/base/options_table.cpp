@@ -170,7 +170,8 @@ constexpr OptionRow kRows[] = {
         row(Option::fabric, OptionKind::text, "STRETTO_FABRIC", 0,
             "by which network long messages of Stretto's own connections between nodes go (STRETTO_OVERLAP and calls "
             "with requests). auto: by libfabric, if it is installed and a card for it is here, such as InfiniBand, "
-            "Slingshot or EFA. off: by TCP. A name: by this provider of libfabric, where there is one. Ranks may differ"),
+            "Slingshot or EFA. off: by TCP. A name: by this provider of libfabric, where there is one. Ranks may "
+            "differ"),
         "auto, off, or a provider of libfabric: verbs, cxi, efa, opx, tcp, ..."),
     choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
            "the last digits of sums and products of floating-point numbers, and the results of user-defined "
@@ -270,7 +271,14 @@ std::int64_t option_words(const OptionRow& row) {
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
 Options::Options()
-    : stats_path{}, config_path{}, topology_path{}, placement_path{}, rules_path{}, record_path{}, hierarchy{}, fabric{} {
+    : stats_path{},
+      config_path{},
+      topology_path{},
+      placement_path{},
+      rules_path{},
+      record_path{},
+      hierarchy{},
+      fabric{} {
   for (int i = 0; i < kOptions; ++i) value[i] = kTable[i].fallback;
 }
 

@@ -19,9 +19,9 @@ namespace stretto::test {
 class LocalFabric final : public transport::Fabric {
  public:
   struct Faults {
-    unsigned full_percent = 0;              // of reads find no room at first
-    int fails_from = -1, fails_count = 0;   // so many reads fail at their end, from this one on; -1: none
-    int breaks_at = -1;                     // poll() says that all is broken, once so many reads have begun
+    unsigned full_percent = 0;             // of reads find no room at first
+    int fails_from = -1, fails_count = 0;  // so many reads fail at their end, from this one on; -1: none
+    int breaks_at = -1;                    // poll() says that all is broken, once so many reads have begun
     bool refuses_peers = false;
     const char* provider = "local";
   };
@@ -33,6 +33,7 @@ class LocalFabric final : public transport::Fabric {
     std::memcpy(address_.data, &seed, sizeof seed);
   }
 
+  bool begin() override { return true; }
   [[nodiscard]] const transport::FabricAddress& address() const override { return address_; }
   int add_peer(const transport::FabricAddress& address, std::uint64_t* name) override {
     if (faults_.refuses_peers) return EADDRNOTAVAIL;
@@ -58,8 +59,8 @@ class LocalFabric final : public transport::Fabric {
       std::swap(reads_[random_() % reads_.size()], reads_.back());
       const Read read = reads_.back();
       reads_.pop_back();
-      const bool fails = faults_.fails_from >= 0 && ended_ >= faults_.fails_from &&
-                         ended_ < faults_.fails_from + faults_.fails_count;
+      const bool fails =
+          faults_.fails_from >= 0 && ended_ >= faults_.fails_from && ended_ < faults_.fails_from + faults_.fails_count;
       ++ended_;
       if (!fails) std::memcpy(landing(read.landing), reinterpret_cast<const void*>(read.from), read.bytes);
       done[count++] = {read.landing, fails ? EIO : 0};

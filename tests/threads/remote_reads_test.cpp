@@ -158,7 +158,7 @@ class WithLibfabric : public testing::TestWithParam<const char*> {
   // One network for each rank. Null: there is none.
   transport::Fabric* add() {
     transport::Libfabric& made = networks_.emplace_back();
-    return made.open({GetParam(), &kLoopback, 1}) ? &made : nullptr;
+    return made.find({GetParam(), &kLoopback, 1}) ? &made : nullptr;
   }
   std::deque<transport::Libfabric> networks_;
 };
@@ -204,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(RemoteReads, WithLibfabric, testing::Values("tcp", "shm
 
 TEST(Libfabric, AnUnknownProviderIsNotThere) {
   transport::Libfabric network;
-  EXPECT_FALSE(network.open({"no-such-provider", &kLoopback, 1}));
+  EXPECT_FALSE(network.find({"no-such-provider", &kLoopback, 1}));
   EXPECT_STRNE(network.why(), "");
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // libfabric_abi.hpp says of libfabric's interface what libfabric's own headers say.
-#include <gtest/gtest.h>
-
 #include "transport/fabric/libfabric_abi.hpp"
+
+#include <gtest/gtest.h>
 
 #if __has_include(<rdma/fabric.h>)
 #include <rdma/fabric.h>

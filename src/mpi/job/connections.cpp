@@ -29,7 +29,7 @@ void listen() {
   Driver::Settings settings;
   settings.rank = world().rank;
   settings.address_count = sys::host_addresses(settings.addresses);
-  settings.fabric = remote_reads_open(settings.addresses, settings.address_count);
+  settings.fabric = remote_reads_find(settings.addresses, settings.address_count);
   auto* const made = new (g_memory) Driver;
   if (made->open(settings, &g_endpoint) == Status::ok) return g_connections.store(made, std::memory_order_release);
   g_endpoint = {};

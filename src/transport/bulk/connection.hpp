@@ -146,8 +146,10 @@ class Connection {
   bool end_reach();
   bool end_offer();
   bool hear_taken();
+  void hear_leave();
   void start_reads();
   void answer_offer(const Offer& offer, bool refused);
+  bool frame_network();
   void frame_reach();
   void frame_taken();
   void frame_offer(Message* message, const Range& piece);
@@ -216,8 +218,9 @@ class Connection {
   Array<Failed, PrivateHeap> failed_;
   bool failures_due_ = false;
   // Of a network that reads remote memory.
-  bool reach_due_ = false, peer_reads_ = false;  // whether the peer takes offers
-  bool reads_peer_ = false;                      // whether this process can read there
+  bool reach_due_ = false, leave_due_ = false;
+  bool peer_reads_ = false;  // whether the peer takes offers
+  bool reads_peer_ = false;  // whether this process can read there
   std::uint64_t peer_name_ = 0;
   Array<Offer, PrivateHeap> offers_;           // to be read
   Array<Taken, PrivateHeap> taken_;            // to be told

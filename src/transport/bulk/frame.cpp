@@ -66,7 +66,9 @@ bool Head::makes_sense() const {
     case Kind::ack: return offset == 0 && bytes == 0 && total == 0;
     case Kind::reach:
       return key == Key{} && bytes >= FabricAddress::kProviderBytes && bytes <= kMostWords && total == 0;
-    case Kind::offer: return total <= kMostBytes && bytes != 0 && bytes <= kPieceBytes && is_within(offset, bytes, total);
+    case Kind::leave: return key == Key{} && offset == 0 && bytes == 0 && total == 0;
+    case Kind::offer:
+      return total <= kMostBytes && bytes != 0 && bytes <= kPieceBytes && is_within(offset, bytes, total);
     case Kind::taken: return key == Key{} && offset < Fabric::kSlots && bytes == 0 && total <= 1;
     case Kind::fail: return key.call == 0 && key.index == 0 && bytes == 0 && total == 0 && reason.read(offset);
     default: return false;

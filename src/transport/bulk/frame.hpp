@@ -17,11 +17,12 @@
 // With a network that reads remote memory (remote_reads.hpp):
 //
 //   reach   both       format        of the payload 0        how this process is reached there
+//   leave   both       0             0              0        none: it is of no use here any more
 //   offer   sender     of a piece    of the piece   whole    where it stands: address, key, slot
 //   taken   receiver   a slot        0              refused  none: it is free, or, if `refused` is 1,
 //                                                            its piece is to come over the connection
 //
-// Index, comm and call name the message. A fail names the communicator alone; a reach and a taken
+// Index, comm and call name the message. A fail names the communicator alone; reach, leave and taken
 // name nothing.
 #pragma once
 #include <cstdint>
@@ -46,7 +47,7 @@ inline constexpr std::uint32_t kPieceBytes = 128 << 10;  // of a data frame, at 
 inline constexpr std::uint32_t kMostRanges = 16;         // of an ask
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;  // of a message
 
-enum class Kind : std::uint32_t { ask = 0x53740001, hurry, data, eager, ack, fail, grant, reach, offer, taken };
+enum class Kind : std::uint32_t { ask = 0x53740001, hurry, data, eager, ack, fail, grant, reach, leave, offer, taken };
 inline constexpr std::size_t kMostWords = kMostRanges * sizeof(Range);  // of a payload that the driver reads itself
 
 // What an offer's payload says.

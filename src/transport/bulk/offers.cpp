@@ -4,15 +4,34 @@
 
 namespace stretto::transport::bulk {
 
-// ---- the sender ----
+// ---- both ----
+
+// What ends say to each other of the network. False: there is nothing.
+bool Connection::frame_network() {
+  const bool is_broken = shared_.reads.fabric() == nullptr;
+  if (reach_due_ && !is_broken) {
+    frame_reach();
+  } else if (leave_due_ && is_broken) {
+    leave_due_ = false;
+    frame(Kind::leave, {}, 0, 0, 0);
+  } else if (!taken_.empty()) {
+    frame_taken();
+  } else {
+    return false;
+  }
+  return true;
+}
 
 void Connection::frame_reach() {
   reach_due_ = false;
+  leave_due_ = true;  // once it is broken
   const FabricAddress& own = shared_.reads.fabric()->address();
   const std::uint32_t bytes = write_address(own, out_.head + Head::kBytes);
   frame(Kind::reach, {}, own.format, bytes, 0);
   out_.head_bytes += bytes;
 }
+
+// ---- the sender ----
 
 void Connection::frame_offer(Message* message, const Range& piece) {
   const Head head{Kind::data, message->key, piece.offset, piece.bytes, message->bytes};
@@ -57,6 +76,11 @@ bool Connection::end_reach() {
   reads_peer_ = same && fabric->add_peer(address, &peer_name_) == 0;
   peer_reads_ = reads_peer_;
   return true;
+}
+
+void Connection::hear_leave() {
+  peer_reads_ = reads_peer_ = false;
+  shared_.reads.abandon(this, [&](const Offer& offer) { answer_offer(offer, true); });
 }
 
 bool Connection::end_offer() {

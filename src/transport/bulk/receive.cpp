@@ -91,6 +91,7 @@ bool Connection::begin_frame() {
       case Kind::reach:
       case Kind::offer: in_.into = In::Into::words; break;
       case Kind::taken: fine = hear_taken(); break;
+      case Kind::leave: hear_leave(); break;
       case Kind::hurry: fine = hear_hurry(); break;
       case Kind::grant: fine = hear_grant(); break;
       case Kind::data: fine = begin_data(); break;

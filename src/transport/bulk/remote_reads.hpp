@@ -19,7 +19,9 @@
 // says that to the sender alone, and what that means differs between networks.
 //
 // Each piece says how it goes, so ends need not agree. If a read fails, the receiver refuses the
-// slot: its piece comes over the connection, and so do all later ones of this pair.
+// slot: its piece comes over the connection, and so do all later ones of this pair. A sender whose
+// network is broken says so (leave), because reads that it does not serve might never end. All that
+// it has offered is refused then.
 //
 //   slot      event                   then
 //   free      a granted piece is due  filled, offered
@@ -31,7 +33,8 @@
 //   free      an offer is first       reading
 //   reading   it is there             copied; taken is due; free
 //   reading   it failed               refused is due; free
-//   reading   the connection is lost  as before, when the network says so: until then it may write
+//   reading   the sender leaves, or   free when the network says that the read has ended: until then
+//             the connection is lost  it may write
 //
 // For the driver thread.
 #pragma once
@@ -59,8 +62,11 @@ class RemoteReads {
   // Null: all goes over connections.
   void start(Fabric* fabric) {
     fabric_ = fabric;
+    is_broken_ = fabric != nullptr;  // until the thread begins
     for (std::uint32_t slot = 0; slot < Fabric::kSlots; ++slot) outgoing_.push(slot), landings_.push(slot);
   }
+  // On the thread.
+  void begin() { is_broken_ = fabric_ == nullptr || !fabric_->begin(); }
   [[nodiscard]] Fabric* fabric() const { return is_broken_ ? nullptr : fabric_; }
 
   // ---- what this process offers ----
@@ -109,6 +115,15 @@ class RemoteReads {
     network_is_full_ = network_is_full_ || error == EAGAIN;
     return error;
   }
+  // The peer's network is of no use any more, and may not even say that reads have failed.
+  template <class Refuse>
+  void abandon(const Connection* reader, const Refuse& refuse) {
+    for (Reading& reading : readings_) {
+      if (reading.reader != reader) continue;
+      reading.reader = nullptr;
+      refuse(reading.offer);
+    }
+  }
   // So far. Any thread may ask.
   [[nodiscard]] std::uint64_t read_bytes() const { return read_bytes_.load(std::memory_order_relaxed); }
   // Tells readers what is through. `done(reader, offer, data, error)`; then the landing is free. If
@@ -147,8 +162,8 @@ class RemoteReads {
   template <class Done>
   void end(const FabricDone& through, const Done& done) {
     const Reading reading = readings_[through.landing];
-    if (reading.reader == nullptr) return;
     readings_[through.landing].reader = nullptr;
+    if (reading.reader == nullptr) return is_broken_ ? void() : landings_.push(through.landing);
     const char* const data = through.error == 0 ? fabric_->landing(through.landing) : nullptr;
     if (data != nullptr) read_bytes_.fetch_add(reading.offer.head.bytes, std::memory_order_relaxed);
     done(*reading.reader, reading.offer, data, through.error);
@@ -167,7 +182,7 @@ class RemoteReads {
   };
 
   struct Reading {
-    Connection* reader = nullptr;
+    Connection* reader = nullptr;  // null: it has ended, or its reader waits for it no more
     Offer offer;
   };
 

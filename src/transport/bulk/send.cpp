@@ -34,8 +34,7 @@ bool Connection::step_out() {
 bool Connection::next_frame() {
   if (failures_due_ && next_failure()) return true;
   // An ack alone can wait. With other frames it costs nothing.
-  if (reach_due_ && shared_.reads.fabric() != nullptr) return frame_reach(), true;
-  if (!taken_.empty()) return frame_taken(), true;
+  if (frame_network()) return true;
   const bool sends_data = may_send_data();
   const bool others = !asks_.empty() || may_send_eagerly() || sends_data;
   if (acks_.count() >= kCredit / 2 || (acks_.count() != 0 && others)) {
@@ -110,8 +109,9 @@ void Connection::frame_eager(Message* message) {
 
 void Connection::frame_data(Message* message) {
   const std::uint32_t most = may_offer() ? kPieceBytes : std::min(kept_bytes_, kPieceBytes);
-  const Range piece = message->left.empty() ? Range{} : message->left.take(std::min<std::uint64_t>(
-                                                            message->granted - message->sent, most));
+  const Range piece = message->left.empty()
+                          ? Range{}
+                          : message->left.take(std::min<std::uint64_t>(message->granted - message->sent, most));
   message->sent += piece.bytes;
   if (may_offer() && piece.bytes != 0) {
     frame_offer(message, piece);

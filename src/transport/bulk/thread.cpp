@@ -19,6 +19,7 @@ void* Driver::main(void* self) {
 
 void Driver::run() {
   watch_listeners(true);
+  shared_.reads.begin();
   if (Fabric* const fabric = shared_.reads.fabric(); fabric != nullptr && fabric->descriptor() >= 0)
     (void)sys::poller_set(poller_, fabric->descriptor(), {true, false}, kFabricTag);
   while (take_commands()) {

@@ -9,8 +9,8 @@
 // Everything else goes over the connection of the pair: addresses, what is to be read, and that it
 // has been read. So memory of the program is never registered, and the network sends no message.
 //
-// Functions return 0 or an errno value. One thread at a time calls them. libfabric.hpp implements
-// them; tests have a double.
+// Functions return 0 or an errno value. One thread calls them, from begin() on. libfabric.hpp
+// implements them; tests have a double.
 #pragma once
 #include <cstdint>
 
@@ -41,6 +41,8 @@ class Fabric {
   static constexpr std::uint32_t kSlotBytes = 128 << 10;
   static constexpr std::size_t kBytes = std::size_t{2} * kSlots * kSlotBytes;  // outgoing slots, then landings
 
+  // Once, before all else. False: it is no use, and nothing else is called.
+  virtual bool begin() = 0;
   [[nodiscard]] virtual const FabricAddress& address() const = 0;
   // Once for each peer. *name: for read().
   virtual int add_peer(const FabricAddress& address, std::uint64_t* name) = 0;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "sys/fault.hpp"
 
@@ -77,42 +78,52 @@ bool Libfabric::fails(const char* what, int error) {
   return true;
 }
 
-bool Libfabric::open(const Settings& settings) {
-  const char* why = nullptr;
-  const ofi::Library* const library = ofi::library(&why);
-  if (library == nullptr) {
-    copy_word(why_, sizeof why_, why);
-    return false;
-  }
-  copy_word(why_, sizeof why_, *settings.provider != 0 ? "no such provider can read remote memory here"
-                                                       : "no provider of a fast network is here");
-  void* memory = nullptr;
-  if (sys::map_unforked(kBytes, &memory) != 0) return false;
-  memory_ = static_cast<char*>(memory);
+bool Libfabric::find(const Settings& settings) {
+  settings_ = settings;
   process_ = sys::process_id();
-  ofi::Info* const all = find_all(*library, settings.provider);
-  bool opened = false;
-  for (ofi::Info* info = all; info != nullptr && !opened; info = info->next)
-    opened = is_suitable(*info, settings) && open(*library, info);
-  library->freeinfo(all);
-  if (!opened) close();
+  const char* why = nullptr;
+  library_ = ofi::library(&why);
+  if (library_ == nullptr)
+    copy_word(why_, sizeof why_, why);
+  else
+    copy_word(why_, sizeof why_,
+              *settings.provider != 0 ? "no such provider can read remote memory here"
+                                      : "no provider of a fast network is here");
+  if (library_ == nullptr) return false;
+  found_ = find_all(*library_, settings.provider);
+  return first() != nullptr;
+}
+
+ofi::Info* Libfabric::first() const {
+  ofi::Info* info = found_;
+  while (info != nullptr && !is_suitable(*info, settings_)) info = info->next;
+  return info;
+}
+
+const char* Libfabric::provider() const { return first()->fabric_attr->prov_name; }
+const char* Libfabric::domain() const { return first()->domain_attr->name; }
+
+bool Libfabric::begin() {
+  void* memory = nullptr;
+  bool opened = !fails("memory", sys::map_unforked(kBytes, &memory));
+  if (opened) {
+    memory_ = static_cast<char*>(memory);
+    opened = false;
+    for (ofi::Info* info = first(); info != nullptr && !opened; info = info->next)
+      opened = is_suitable(*info, settings_) && open(info);
+  }
+  if (!opened && settings_.failed != nullptr) settings_.failed(why_);
   return opened;
 }
 
-bool Libfabric::open(const ofi::Library& library, ofi::Info* info) {
+bool Libfabric::open(ofi::Info* info) {
   copy_word(address_.provider, sizeof address_.provider, info->fabric_attr->prov_name);
-  copy_word(domain_name_, sizeof domain_name_, info->domain_attr->name);
   address_.format = info->addr_format;
   has_virtual_addresses_ = (info->domain_attr->mr_mode & ofi::kMrVirtualAddress) != 0;
-  const bool opened = !fails("fi_fabric", library.fabric(info->fabric_attr, &fabric_, nullptr)) &&
-                      !fails("fi_domain", fabric_->ops->domain(fabric_, info, &domain_, nullptr)) &&
-                      open_queue() && open_endpoint(info) && register_memory(info->domain_attr->mr_mode);
-  if (!opened) {
-    char* const kept = memory_;
-    memory_ = nullptr;
-    close();
-    memory_ = kept;
-  }
+  const bool opened = !fails("fi_fabric", library_->fabric(info->fabric_attr, &fabric_, nullptr)) &&
+                      !fails("fi_domain", fabric_->ops->domain(fabric_, info, &domain_, nullptr)) && open_queue() &&
+                      open_endpoint(info) && register_memory(info->domain_attr->mr_mode);
+  if (!opened) close_objects();
   return opened;
 }
 
@@ -164,9 +175,7 @@ bool Libfabric::register_half(int half, std::uint64_t access, int mode, ofi::MrF
   return !fails("fi_mr_reg", error);
 }
 
-// The child of a fork has neither this memory nor the right to what the network has mapped.
-void Libfabric::close() {
-  if (process_ != 0 && process_ != sys::process_id()) return;
+void Libfabric::close_objects() {
   close_object(&endpoint_);
   close_object(&outgoing_);
   close_object(&landings_);
@@ -175,6 +184,14 @@ void Libfabric::close() {
   close_object(&domain_);
   close_object(&fabric_);
   descriptor_ = -1;
+}
+
+// The child of a fork has neither this memory nor the right to what the network has mapped.
+void Libfabric::close() {
+  if (process_ != sys::process_id()) return;
+  close_objects();
+  if (found_ != nullptr) library_->freeinfo(found_);
+  found_ = nullptr;
   if (memory_ != nullptr) sys::unmap(memory_, kBytes);
   memory_ = nullptr;
 }

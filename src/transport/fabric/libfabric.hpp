@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A network by libfabric: any provider of reliable datagram endpoints with remote memory access,
 // such as verbs;ofi_rxm, cxi, efa, opx and psm3, and tcp;ofi_rxm and shm for tests.
+//
+// libfabric takes memory from malloc. The driver's thread must never wait for a lock of malloc's
+// that a program's thread holds, which may be stopped where it copies data that are under way
+// (ADR 32). So begin() makes all objects on the driver's thread: glibc then serves them from that
+// thread's own arena, and their memory goes back there.
 #pragma once
 #include "sys/sys.hpp"
 #include "transport/fabric/fabric.hpp"
@@ -22,14 +27,19 @@ class Libfabric final : public Fabric {
     // By which others reach this process. A network with IP addresses must have one of them.
     const sys::HostAddress* addresses = nullptr;
     int address_count = 0;
+    // begin() has failed.
+    void (*failed)(const char* why) = nullptr;
   };
-  // False: there is none. why() says so.
-  bool open(const Settings& settings);
-  // Nobody reads here any more. Not in a forked child.
+  // Loads libfabric and asks for providers. False: there is none. why() says so. The settings stay.
+  bool find(const Settings& settings);
+  // Nobody reads here any more. Does nothing in a forked child.
   void close();
   [[nodiscard]] const char* why() const { return why_; }
-  [[nodiscard]] const char* domain() const { return domain_name_; }
+  // Of the first network that begin() tries.
+  [[nodiscard]] const char* provider() const;
+  [[nodiscard]] const char* domain() const;
 
+  bool begin() override;
   [[nodiscard]] const FabricAddress& address() const override { return address_; }
   int add_peer(const FabricAddress& address, std::uint64_t* name) override;
   [[nodiscard]] char* outgoing(std::uint32_t slot) const override { return memory_ + at(slot); }
@@ -43,13 +53,18 @@ class Libfabric final : public Fabric {
  private:
   static std::size_t at(std::uint32_t slot) { return std::size_t{slot} * kSlotBytes; }
   bool fails(const char* what, int error);
-  bool open(const ofi::Library& library, ofi::Info* info);
+  [[nodiscard]] ofi::Info* first() const;
+  bool open(ofi::Info* info);
+  void close_objects();
   bool open_endpoint(ofi::Info* info);
   bool open_queue();
   bool register_memory(int mode);
   bool register_half(int half, std::uint64_t access, int mode, ofi::MrFid** made);
   int take_error(FabricDone* done);
 
+  Settings settings_;
+  const ofi::Library* library_ = nullptr;
+  ofi::Info* found_ = nullptr;
   FabricAddress address_;
   ofi::FabricFid* fabric_ = nullptr;
   ofi::DomainFid* domain_ = nullptr;
@@ -62,7 +77,6 @@ class Libfabric final : public Fabric {
   int descriptor_ = -1;
   bool has_virtual_addresses_ = false;
   ofi::Context contexts_[kSlots] = {};  // of reads, by landing
-  char domain_name_[64] = "";
   char why_[200] = "";
 };
 
