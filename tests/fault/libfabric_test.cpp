@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What cards do and the provider `tcp` does not: memory cannot be registered, queues are full, reads
-// fail at their end, the completion queue is broken. Messages come all the same.
+// What cards do and the provider `tcp` does not: memory cannot be registered, queues are full,
+// reads fail at their end, the completion queue is broken. Messages come all the same.
 #include "transport/fabric/libfabric.hpp"
 
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #if __has_include(<rdma/fabric.h>)
+#include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -47,6 +48,7 @@ SAME_PLACE(Info, ep_attr, fi_info, ep_attr);
 SAME_PLACE(Info, domain_attr, fi_info, domain_attr);
 SAME_PLACE(Info, fabric_attr, fi_info, fabric_attr);
 
+SAME_PLACE(SockaddrIn, ip, sockaddr_in, sin_addr);
 SAME_PLACE(Fid, ops, fid, ops);
 SAME_PLACE(Ops, close, fi_ops, close);
 SAME_PLACE(Ops, bind, fi_ops, bind);

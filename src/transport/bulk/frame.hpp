@@ -19,11 +19,11 @@
 //   reach   both       format        of the payload 0        how this process is reached there
 //   leave   both       0             0              0        none: it is of no use here any more
 //   offer   sender     of a piece    of the piece   whole    where it stands: address, key, slot
-//   taken   receiver   a slot        0              refused  none: it is free, or, if `refused` is 1,
-//                                                            its piece is to come over the connection
+//   taken   receiver   a slot        0              refused  none: it is free; if `refused` is 1,
+//                                                            its piece is to come as data
 //
-// Index, comm and call name the message. A fail names the communicator alone; reach, leave and taken
-// name nothing.
+// Index, comm and call name the message. A fail names the communicator alone. Reach, leave and
+// taken name nothing.
 #pragma once
 #include <cstdint>
 

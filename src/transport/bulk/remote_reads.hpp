@@ -33,8 +33,8 @@
 //   free      an offer is first       reading
 //   reading   it is there             copied; taken is due; free
 //   reading   it failed               refused is due; free
-//   reading   the sender leaves, or   free when the network says that the read has ended: until then
-//             the connection is lost  it may write
+//   reading   the sender leaves, or   free when the network says that the read has ended: it may
+//             the connection is lost  write until then
 //
 // For the driver thread.
 #pragma once

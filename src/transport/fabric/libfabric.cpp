@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/fabric/libfabric.hpp"
 
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -31,10 +29,10 @@ bool is_software(const char* provider) {
 bool is_reachable(const ofi::Info& info, const Libfabric::Settings& settings) {
   if (info.addr_format == ofi::kSockaddrIn6) return false;
   if (info.addr_format != ofi::kSockaddrIn || info.src_addr == nullptr) return true;
-  sockaddr_in own{};
+  ofi::SockaddrIn own{};
   std::memcpy(&own, info.src_addr, std::min(sizeof own, info.src_addrlen));
   return std::any_of(settings.addresses, settings.addresses + settings.address_count,
-                     [&](const sys::HostAddress& address) { return address.ip == own.sin_addr.s_addr; });
+                     [&](const sys::HostAddress& address) { return address.ip == own.ip; });
 }
 
 bool is_suitable(const ofi::Info& info, const Libfabric::Settings& settings) {
@@ -210,8 +208,8 @@ FabricWindow Libfabric::window(std::uint32_t slot) const {
 
 int Libfabric::read(std::uint64_t peer, const FabricWindow& from, std::uint64_t bytes, std::uint32_t landing) {
   if (const int error = sys::fault::strike("fabric_read")) return error;
-  const ssize_t result = endpoint_->rma->read(endpoint_, this->landing(landing), bytes, landings_->mem_desc, peer,
-                                              from.address, from.key, &contexts_[landing]);
+  const std::ptrdiff_t result = endpoint_->rma->read(endpoint_, this->landing(landing), bytes, landings_->mem_desc,
+                                                     peer, from.address, from.key, &contexts_[landing]);
   return static_cast<int>(-result);
 }
 
@@ -219,10 +217,10 @@ int Libfabric::poll(FabricDone* done, int capacity) {
   constexpr int kMost = 16;
   if (sys::fault::strike("fabric_poll") != 0) return -1;
   ofi::CqEntry entries[kMost];
-  const ssize_t count = queue_->ops->read(queue_, entries, static_cast<std::size_t>(std::min(capacity, kMost)));
+  const std::ptrdiff_t count = queue_->ops->read(queue_, entries, static_cast<std::size_t>(std::min(capacity, kMost)));
   if (count == -EAGAIN || count == 0) return 0;
   if (count == -ofi::kErrorAvailable) return take_error(done);
-  for (ssize_t i = 0; i < count; ++i) {
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
     const auto landing = static_cast<ofi::Context*>(entries[i].op_context) - contexts_;
     done[i] = {static_cast<std::uint32_t>(landing), sys::fault::strike("fabric_read.done")};
   }
@@ -231,7 +229,7 @@ int Libfabric::poll(FabricDone* done, int capacity) {
 
 int Libfabric::take_error(FabricDone* done) {
   ofi::CqError entry{};
-  const ssize_t count = queue_->ops->readerr(queue_, &entry, 0);
+  const std::ptrdiff_t count = queue_->ops->readerr(queue_, &entry, 0);
   if (count == -EAGAIN) return 0;
   auto* const context = static_cast<ofi::Context*>(entry.op_context);
   if (count != 1) return -1;

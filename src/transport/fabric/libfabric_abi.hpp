@@ -9,8 +9,6 @@
 // structures but the small ones with `Attr` and `Error` in their names are made by the library. The
 // unit test LibfabricAbi compares with the headers, where they are.
 #pragma once
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +16,11 @@ namespace stretto::transport::ofi {
 
 using Address = std::uint64_t;  // of a peer: fi_addr_t
 using Unused = void (*)();
+
+struct SockaddrIn {
+  std::uint16_t family, port;
+  std::uint32_t ip;  // in network order
+};
 
 // ---- what is looked for ----
 
@@ -160,9 +163,9 @@ struct CqError {
 };
 struct CqOps {
   std::size_t size;
-  ssize_t (*read)(CqFid*, void* entries, std::size_t count);
+  std::ptrdiff_t (*read)(CqFid*, void* entries, std::size_t count);
   Unused readfrom;
-  ssize_t (*readerr)(CqFid*, CqError*, std::uint64_t flags);
+  std::ptrdiff_t (*readerr)(CqFid*, CqError*, std::uint64_t flags);
 };
 struct CqFid {
   Fid fid;
@@ -176,8 +179,8 @@ struct CmOps {
 };
 struct RmaOps {
   std::size_t size;
-  ssize_t (*read)(EpFid*, void* to, std::size_t bytes, void* desc, Address from, std::uint64_t address,
-                  std::uint64_t key, void* context);
+  std::ptrdiff_t (*read)(EpFid*, void* to, std::size_t bytes, void* desc, Address from, std::uint64_t address,
+                         std::uint64_t key, void* context);
 };
 struct EpFid {
   Fid fid;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The libfabric of this process: the one that the MPI has loaded, or the system's. Nothing needs it.
+// The libfabric of this process: the one that the MPI has loaded, or the system's. Nothing needs
+// it.
 #pragma once
 #include "transport/fabric/libfabric_abi.hpp"
 
