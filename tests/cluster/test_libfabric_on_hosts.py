@@ -71,3 +71,10 @@ def test_a_provider_that_is_not_there_is_said_once(mpi, two_hosts):
     (said,) = [text for text in job.messages() if "STRETTO_FABRIC has no effect" in text]
     assert "no such provider" in said
     assert job.stderr.count("connections: no libfabric: ") == 1, job.describe()
+
+
+def test_calls_with_requests_use_it(mpi, two_hosts):
+    env = {"STRETTO_NONBLOCKING": "on", "STRETTO_FABRIC": "tcp", "STRETTO_EXPLAIN": "1"}
+    line = [programs.compiled(mpi, "requests"), "1", "8"]
+    job = two_hosts.run(mpi, line, env=env, timeout=120).ok()
+    assert came_by_libfabric(job) > 0, job.describe()
