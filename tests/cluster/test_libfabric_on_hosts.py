@@ -35,9 +35,11 @@ def came_by_libfabric(job) -> int:
     return int(found)
 
 
-def test_whatever_a_program_does(mpi, two_hosts):
+@pytest.mark.parametrize("guard", ["auto", *(pytest.param(each, marks=pytest.mark.long) for each in ("user", "segv"))])
+def test_whatever_a_program_does(mpi, two_hosts, guard):
+    env = {**FABRIC, "STRETTO_OVERLAP_GUARD": guard}
     line = [harness.build_program(mpi, "under_way.c"), BYTES]
-    job = two_hosts.run(mpi, line, env=FABRIC, timeout=200).ok()
+    job = two_hosts.run(mpi, line, env=env, timeout=200).ok()
     results = job.results()
     assert len(results) >= 18 and [r["case"] for r in results if r["wrong"] != 0] == [], job.describe()
     assert sum(r["early"] for r in results) > 0, job.describe()
