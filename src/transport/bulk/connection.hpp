@@ -155,12 +155,7 @@ class Connection {
   void frame_offer(Message* message, const Range& piece);
   void frame_refused();
   [[nodiscard]] bool may_offer() const { return peer_reads_ && shared_.reads.fabric() != nullptr; }
-  // What is offered waits for the network as what the system keeps does: with too much of it, a
-  // hurried piece comes late.
-  [[nodiscard]] bool may_send_data() {
-    if (data_.empty() || !may_offer()) return !data_.empty();
-    return offered_bytes_ < std::uint64_t{2} * kept_bytes_ && shared_.reads.has_room();
-  }
+  [[nodiscard]] bool may_send_data() { return !data_.empty() && (!may_offer() || shared_.reads.has_room()); }
 
   // send.cpp: frames that go
   bool step_out();
@@ -227,7 +222,6 @@ class Connection {
   bool peer_reads_ = false;  // whether the peer takes offers
   bool reads_peer_ = false;  // whether this process can read there
   std::uint64_t peer_name_ = 0;
-  std::uint64_t offered_bytes_ = 0;            // of pieces that the peer has not taken
   Array<Offer, PrivateHeap> offers_;           // to be read
   Array<Taken, PrivateHeap> taken_;            // to be told
   Array<std::uint32_t, PrivateHeap> refused_;  // own slots, to be sent

@@ -36,7 +36,6 @@ void Connection::frame_reach() {
 void Connection::frame_offer(Message* message, const Range& piece) {
   const Head head{Kind::data, message->key, piece.offset, piece.bytes, message->bytes};
   const std::uint32_t slot = shared_.reads.fill(this, head, message->data + piece.offset);
-  offered_bytes_ += head.bytes;
   frame(Kind::offer, head.key, head.offset, head.bytes, head.total);
   Offered{shared_.reads.fabric()->window(slot), slot}.write(out_.head + Head::kBytes);
   out_.head_bytes += Offered::kBytes;
@@ -45,9 +44,7 @@ void Connection::frame_offer(Message* message, const Range& piece) {
 // False: this is not what the protocol says.
 bool Connection::hear_taken() {
   const auto slot = static_cast<std::uint32_t>(in_.head.offset);
-  const RemoteReads::Piece* const piece = shared_.reads.find(this, slot);
-  if (piece == nullptr) return false;
-  offered_bytes_ -= std::min(offered_bytes_, piece->head.bytes);  // no more if it is taken twice
+  if (shared_.reads.find(this, slot) == nullptr) return false;
   if (in_.head.total == 0) return shared_.reads.free(slot), true;
   peer_reads_ = false;
   if (!refused_.push(slot)) no_memory();

@@ -108,7 +108,7 @@ void Connection::frame_eager(Message* message) {
 }
 
 void Connection::frame_data(Message* message) {
-  const std::uint32_t most = std::min(kept_bytes_, kPieceBytes);
+  const std::uint32_t most = may_offer() ? kPieceBytes : std::min(kept_bytes_, kPieceBytes);
   const Range piece = message->left.empty()
                           ? Range{}
                           : message->left.take(std::min<std::uint64_t>(message->granted - message->sent, most));
