@@ -22,6 +22,8 @@ void demands_start(const Options& options) {
   if (options.nonblocking() == NonblockingChoice::on) open |= bit(Option::nonblocking);
   if (options.get(Option::tiers) > kTiersAuto) open |= bit(Option::tiers);
   if (options.tcp() == TcpChoice::always) open |= bit(Option::tcp);
+  if (const char* const provider = options.fabric_provider(); provider != nullptr && *provider != 0)
+    open |= bit(Option::fabric);
   g_open.store(open, std::memory_order_relaxed);
 }
 

@@ -41,6 +41,7 @@ enum class Option : std::uint8_t {
   tcp,
   overlap,
   overlap_guard,
+  fabric,
   reproducible,
   nonblocking,
   stats,
@@ -114,6 +115,7 @@ struct Options {
   char rules_path[kOptionPathBytes];   // "": where `stretto tune` puts the rules; "off": none
   char record_path[kOptionPathBytes];  // "": no recording
   char hierarchy[kOptionTextBytes];    // "": auto
+  char fabric[kOptionTextBytes];       // "": auto
 
   Options();  // the defaults
 
@@ -138,6 +140,8 @@ struct Options {
   [[nodiscard]] OverlapGuardChoice overlap_guard() const {
     return static_cast<OverlapGuardChoice>(get(Option::overlap_guard));
   }
+  // STRETTO_FABRIC: null: off; "": auto.
+  [[nodiscard]] const char* fabric_provider() const;
   [[nodiscard]] ReproducibleChoice reproducible() const {
     return static_cast<ReproducibleChoice>(get(Option::reproducible));
   }

@@ -166,6 +166,13 @@ constexpr OptionRow kRows[] = {
            "system grants them, otherwise as user. user: by faults of this process, and by catching its "
            "system calls, which needs no privilege. segv: by SIGSEGV, and by catching system calls; it "
            "needs no userfaultfd. user and segv serve programs with one thread"),
+    with_choices(
+        row(Option::fabric, OptionKind::text, "STRETTO_FABRIC", 0,
+            "by which network long messages of Stretto's own connections between nodes go (STRETTO_OVERLAP and calls "
+            "with requests). auto: by libfabric, if it is installed and a card for it is here, such as InfiniBand, "
+            "Slingshot or EFA. off: by TCP. A name: by this provider of libfabric, where there is one. Ranks may "
+            "differ"),
+        "auto, off, or a provider of libfabric: verbs, cxi, efa, opx, tcp, ..."),
     choice(Option::reproducible, "STRETTO_REPRODUCIBLE", "off|mpi|rank", 0,
            "the last digits of sums and products of floating-point numbers, and the results of user-defined "
            "operations. off: they are the same in every run on the same placement. mpi: they are the MPI's own, "
@@ -264,7 +271,14 @@ std::int64_t option_words(const OptionRow& row) {
 const OptionRow& option_row(Option option) { return kTable[static_cast<int>(option)]; }
 
 Options::Options()
-    : stats_path{}, config_path{}, topology_path{}, placement_path{}, rules_path{}, record_path{}, hierarchy{} {
+    : stats_path{},
+      config_path{},
+      topology_path{},
+      placement_path{},
+      rules_path{},
+      record_path{},
+      hierarchy{},
+      fabric{} {
   for (int i = 0; i < kOptions; ++i) value[i] = kTable[i].fallback;
 }
 
@@ -299,6 +313,11 @@ std::uint64_t Options::overlap_bytes() const {
 bool Options::overlap_measures() const { return get(Option::overlap) <= kOverlapAuto; }
 bool Options::overlap_tries() const { return get(Option::overlap) == kOverlapAuto; }
 
+const char* Options::fabric_provider() const {
+  if (strcasecmp(fabric, "off") == 0) return nullptr;
+  return strcasecmp(fabric, "auto") == 0 ? "" : fabric;
+}
+
 std::uint32_t Options::wanted() const {
   return collectives_whose(*this, [](ServeChoice choice) { return choice != ServeChoice::mpi; });
 }
@@ -316,6 +335,7 @@ char* Options::text_place(Option option) {
     case Option::rules: return rules_path;
     case Option::record: return record_path;
     case Option::hierarchy: return hierarchy;
+    case Option::fabric: return fabric;
     default: return nullptr;
   }
 }

@@ -171,6 +171,20 @@ int map_private(std::size_t bytes, void** address) {
   return 0;
 }
 
+int map_unforked(std::size_t bytes, void** address) {
+  const ErrnoKept kept;
+  void* mapped = nullptr;
+  if (const int error = map_private(bytes, &mapped)) return error;
+  int error = fault::strike("map_unforked.advise");
+  if (error == 0 && madvise(mapped, bytes, MADV_DONTFORK) != 0) error = errno;
+  if (error != 0) {
+    munmap(mapped, bytes);
+    return error;
+  }
+  *address = mapped;
+  return 0;
+}
+
 void enter_pages(void* address, std::size_t bytes) {
   const ErrnoKept kept;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));

@@ -122,6 +122,15 @@ class Finder {
 
 }  // namespace
 
+bool rdma_card_is_here() {
+  const detail::ErrnoKept kept;
+  bool any = false;
+  const auto note = [&](const char*) { any = true; };
+  each_entry("/sys/class/infiniband", note);
+  each_entry("/sys/class/cxi", note);
+  return any;
+}
+
 bool is_internal_bridge(const char* root, const char* interface) {
   const detail::ErrnoKept kept;
   char path[512], text[512];

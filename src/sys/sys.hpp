@@ -45,6 +45,8 @@ int map_shared(int fd, std::size_t bytes, Access access, void** address);
 void enter_pages(void* address, std::size_t bytes);
 // Maps zero bytes for this process alone.
 int map_private(std::size_t bytes, void** address);
+// The same. A forked child does not have it: so nothing is copied that a network card writes to.
+int map_unforked(std::size_t bytes, void** address);
 void unmap(void* address, std::size_t bytes);
 void close_descriptor(int fd);
 std::uint64_t descriptor_limit();  // descriptors that a process may have
@@ -236,6 +238,8 @@ struct NicPlace {
 NicPlace nic_place();
 // The same for a set of processors. Reads files below `root` (a fixture with sys/class).
 NicPlace nic_place(const char* root, const std::uint64_t* mask, std::size_t words);
+// Whether the host has a card that reads remote memory, be it in use or not.
+bool rdma_card_is_here();
 
 // ---- files of the user's ----
 

@@ -21,7 +21,8 @@ namespace bulk = transport::bulk;
 // A job whose ranks have a driver each.
 class DriverJob {
  public:
-  explicit DriverJob(int ranks, std::uint32_t buffer_bytes = 0) : drivers_(ranks) {
+  using FabricOf = std::function<transport::Fabric*(int rank)>;
+  explicit DriverJob(int ranks, std::uint32_t buffer_bytes = 0, const FabricOf& fabric = {}) : drivers_(ranks) {
     std::vector<transport::Endpoint> endpoints(ranks);
     for (int r = 0; r < ranks; ++r) {
       bulk::Driver::Settings settings;
@@ -29,6 +30,7 @@ class DriverJob {
       settings.addresses[0] = {htonl(INADDR_LOOPBACK), ~0u};
       settings.address_count = 1;
       settings.buffer_bytes = buffer_bytes;
+      if (fabric) settings.fabric = fabric(r);
       EXPECT_EQ(drivers_[r].open(settings, &endpoints[r]), Status::ok);
     }
     for (int r = 0; r < ranks; ++r) {
@@ -79,8 +81,9 @@ inline void cancel(bulk::Driver& driver, bulk::Handle handle) {
 // Rank 0 has a driver. Rank 1 is this object: it calls rank 0, and says and hears what a test says.
 class RawPeer {
  public:
-  explicit RawPeer(std::uint32_t buffer_bytes = 0) {
+  explicit RawPeer(std::uint32_t buffer_bytes = 0, transport::Fabric* fabric = nullptr) {
     bulk::Driver::Settings settings;
+    settings.fabric = fabric;
     settings.addresses[0] = {htonl(INADDR_LOOPBACK), ~0u};
     settings.address_count = 1;
     settings.buffer_bytes = buffer_bytes;

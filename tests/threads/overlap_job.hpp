@@ -8,7 +8,7 @@ namespace stretto::test {
 
 class OverlapJob {
  public:
-  explicit OverlapJob(int ranks) : messages_(ranks) {
+  explicit OverlapJob(int ranks, const DriverJob::FabricOf& fabric = {}) : messages_(ranks, 0, fabric) {
     overlap::DeferredCalls::Settings settings;
     settings.most = sys::FaultMode::kernel;
     settings.least_bytes = 4096;

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <random>
 #include <span>
 
 #include "threads/job.hpp"
+#include "threads/local_fabric.hpp"
 #include "threads/overlap_job.hpp"
 #include "transport/bulk/bulk_transport.hpp"
+#include "transport/fabric/libfabric.hpp"
 #include "transport/pass.hpp"
 #include "unit/faults_support.hpp"
 
@@ -116,8 +119,8 @@ bool make_call(overlap::DeferredCalls& driver, int rank, const Drawn& all, std::
   return result.early;
 }
 
-void calls_in_a_row(int ranks, int calls, std::uint64_t most) {
-  OverlapJob job(ranks);
+void calls_in_a_row(int ranks, int calls, std::uint64_t most, const DriverJob::FabricOf& fabric = {}) {
+  OverlapJob job(ranks, fabric);
   if (!job.can_guard()) GTEST_SKIP() << "kernel faults need privilege here";
   std::atomic<int> early = 0;
   std::vector<Drawn> all;
@@ -141,6 +144,22 @@ void calls_in_a_row(int ranks, int calls, std::uint64_t most) {
 TEST(Overlap, DataComeAfterTheCallBetweenTwo) { calls_in_a_row(2, 4 + 2 * kEffort, 4'000'000); }
 TEST(Overlap, DataComeAfterTheCallAmongThree) { calls_in_a_row(3, 7 + kEffort, 2'000'000); }
 TEST(Overlap, DataComeAfterTheCallAmongFive) { calls_in_a_row(5, 10, 500'000); }
+
+TEST(Overlap, DataComeByRemoteReads) {
+  std::deque<LocalFabric> networks;
+  calls_in_a_row(3, 7 + kEffort, 2'000'000, [&](int rank) { return &networks.emplace_back(rank + 1); });
+  for (const LocalFabric& network : networks) EXPECT_GT(network.begun, 0);
+}
+
+TEST(Overlap, DataComeByLibfabric) {
+  const sys::HostAddress loopback{htonl(INADDR_LOOPBACK), ~0u};
+  std::deque<transport::Libfabric> networks;
+  if (!networks.emplace_back().find({"tcp", &loopback, 1})) GTEST_SKIP() << networks.back().why();
+  calls_in_a_row(3, 7 + kEffort, 2'000'000, [&](int) {
+    EXPECT_TRUE(networks.emplace_back().find({"tcp", &loopback, 1}));
+    return &networks.back();
+  });
+}
 
 // Calls whose buffers are apart are pending at the same time.
 TEST(Overlap, SeveralCallsArePending) {

@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "base/options.hpp"
+#include "json_text.hpp"
+#include "networks.hpp"
 #include "sys/calls.hpp"
 #include "sys/faults.hpp"
 #include "sys/sys.hpp"
@@ -26,23 +28,6 @@ namespace {
 using namespace stretto;
 
 constexpr std::size_t kBytes = 1 << 20;
-
-std::string quoted(const char* text) {
-  std::string result = "\"";
-  for (const char* c = text; *c; c++) {
-    char escaped[8];
-    if (*c == '"' || *c == '\\') {
-      result += '\\';
-      result += *c;
-    } else if (static_cast<unsigned char>(*c) < 0x20) {
-      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(*c));
-      result += escaped;
-    } else {
-      result += *c;
-    }
-  }
-  return result + '"';
-}
 
 // ---- Options and processors ----
 
@@ -280,9 +265,14 @@ std::vector<Check> run_checks() {
 }  // namespace
 
 // `stretto-probe options` says what the library makes of its options, and tries nothing.
+// `stretto-probe networks` loads a libfabric, in which code of others runs.
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "options") == 0) {
     std::printf("{\n  %s\n}\n", options_json().c_str());
+    return 0;
+  }
+  if (argc == 2 && std::strcmp(argv[1], "networks") == 0) {
+    std::printf("{%s}\n", networks_json().c_str());
     return 0;
   }
   const std::vector<Check> checks = run_checks();

@@ -11,7 +11,7 @@ from pathlib import Path
 from stretto.core import machine
 from stretto.core.paths import is_checkout, own_profile
 from stretto.diagnosis.verdict import BAD, GOOD, WARN, Verdict
-from stretto.native import build, guarding, packages, portable, prebuilt, probe, ready
+from stretto.native import build, guarding, networks, packages, portable, prebuilt, probe, ready
 
 
 def check_tools() -> Iterator[Verdict]:
@@ -82,6 +82,12 @@ def check_guarding() -> Iterator[Verdict]:
     """What guards the buffers of collectives that return early. Without it they wait: nothing is broken."""
     for line in guarding.lines(probe.ask()["overlap"], os.environ.get("STRETTO_OVERLAP_GUARD", "").lower()):
         yield Verdict(GOOD if line.good else WARN, line.subject, line.finding, line.advice)
+
+
+def check_networks() -> Iterator[Verdict]:
+    """By what long messages of Stretto's own connections go. Without a libfabric, by TCP: nothing is broken."""
+    line = networks.line(probe.networks(), os.environ.get("STRETTO_FABRIC", "").lower())
+    yield Verdict(GOOD if line.good else WARN, line.subject, line.finding, line.advice)
 
 
 def check_processors() -> Iterator[Verdict]:
@@ -171,6 +177,7 @@ def check() -> Iterator[Verdict]:
     for part in (
         check_mechanisms,
         check_guarding,
+        check_networks,
         check_processors,
         check_shared_memory_folder,
         check_options,

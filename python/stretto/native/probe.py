@@ -21,6 +21,12 @@ def ask() -> dict[str, Any]:
     return json.loads(build.run_tool([_program()]))
 
 
+@functools.cache
+def networks() -> dict[str, Any]:
+    """The libfabric that the library would load here, and its providers."""
+    return json.loads(build.run_tool([_program(), "networks"]))
+
+
 def checked_settings(pairs: Sequence[str]) -> dict[str, str]:
     """Options from slots=16 or STRETTO_SLOTS=16. Fails if the library would refuse one. Other options
     of this process are not judged."""

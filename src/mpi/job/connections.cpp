@@ -6,6 +6,8 @@
 #include <new>
 
 #include "base/locked.hpp"
+#include "base/log.hpp"
+#include "mpi/job/remote_reads.hpp"
 #include "mpi/job/world.hpp"
 #include "sys/sys.hpp"
 
@@ -27,6 +29,7 @@ void listen() {
   Driver::Settings settings;
   settings.rank = world().rank;
   settings.address_count = sys::host_addresses(settings.addresses);
+  settings.fabric = remote_reads_find(settings.addresses, settings.address_count);
   auto* const made = new (g_memory) Driver;
   if (made->open(settings, &g_endpoint) == Status::ok) return g_connections.store(made, std::memory_order_release);
   g_endpoint = {};
@@ -52,7 +55,11 @@ void connections_stop() {
   Driver* const own = g_connections.exchange(nullptr, std::memory_order_acq_rel);
   if (own == nullptr) return;
   own->stop();
+  if (options().explain() && world().rank == 0 && *remote_reads_provider() != 0)
+    log_explain("connections: %llu bytes have come to rank 0 by libfabric",
+                static_cast<unsigned long long>(own->read_bytes()));
   own->~Driver();
+  remote_reads_close();
 }
 
 }  // namespace stretto::mpi

@@ -19,6 +19,7 @@
 #include "mpi/job/job.hpp"
 #include "mpi/job/kept_times.hpp"
 #include "mpi/job/process.hpp"
+#include "mpi/job/remote_reads.hpp"
 #include "mpi/job/world.hpp"
 #include "mpi/overlap/deferring.hpp"
 #include "mpi/overlap/speed_probe.hpp"
@@ -100,7 +101,14 @@ struct Word : ConnectionWord {
   Speed speed;
 };
 
-constexpr char kLongMessages[] = "long messages";  // what is measured
+// What is measured. Another network is another matter.
+struct LongMessages {
+  char text[64];
+  LongMessages() {
+    const char* const provider = remote_reads_provider();
+    std::snprintf(text, sizeof text, "long messages%s%s", *provider != 0 ? " by " : "", provider);
+  }
+};
 
 Bootstrap members_of(State& state) { return {state.rank, state.size, &state.handle, allgather_bytes}; }
 
@@ -276,7 +284,7 @@ bool Overlap::is_fast_enough(int other) {
     fine = fine && transport::pass(next_, policy_, peer, me == 0, reinterpret_cast<char*>(&bytes), sizeof bytes);
   }
   std::free(data);
-  if (me == 0 && fine) kept_times_write(kLongMessages, job_ranks_[0], job_ranks_[other], probe.best());
+  if (me == 0 && fine) kept_times_write(LongMessages().text, job_ranks_[0], job_ranks_[other], probe.best());
   return everybody(members_of(*state_), fine && (me != 0 || SpeedProbe::suffice(probe.best())));
 }
 
@@ -294,7 +302,7 @@ bool Overlap::open() {
   const int other = first_elsewhere();
   if (state_->rank == 0 && mine.speed == Speed::unknown && job()->overlap_measures && other < state_->size) {
     KeptTimes times;
-    if (kept_times_read(kLongMessages, job_ranks_[0], job_ranks_[other], &times))
+    if (kept_times_read(LongMessages().text, job_ranks_[0], job_ranks_[other], &times))
       mine.speed = SpeedProbe::suffice(times) ? Speed::fine : Speed::slow;
   }
   mine.guards = own != nullptr && own->guard_error() == 0;

@@ -25,6 +25,7 @@ void Connection::opened(int stream, const sys::Poller& poller) {
   file_ = sys::file_id(stream);
   stage_ = Stage::open;
   readable_ = writable_ = true;
+  reach_due_ = shared_.reads.fabric() != nullptr;
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
   const auto tag = static_cast<std::uint64_t>(peer_);
   if (sys::poller_set(poller, stream, {true, false}, tag) != 0) lose();  // the handshake may have watched it
@@ -38,6 +39,9 @@ void Connection::fail(Status status, const Lost& lost) {
   if (out_.head_bytes != 0 && out_.message != nullptr && out_.is_last) finish(out_.message, status, lost);
   out_.head_bytes = 0;
   out_.message = nullptr;
+  out_.is_refused = false;
+  shared_.reads.free_all(this);
+  offers_.clear();
   in_.into = In::Into::head;
   table_.each([&](Message* message) {
     take_out(message);
@@ -53,6 +57,7 @@ void Connection::fail(Status status, const Lost& lost) {
 
 bool Connection::step(const sys::Poller& poller) {
   bool more = step_in();
+  if (is_open()) start_reads();
   if (is_open()) more = step_out() || more;
   if (!is_open()) return false;
   const bool wants_room = !writable_ && out_.head_bytes != 0;

@@ -8,6 +8,7 @@
 #include "sys/poller.hpp"
 #include "sys/sys.hpp"
 #include "transport/bulk/grants.hpp"
+#include "transport/bulk/remote_reads.hpp"
 
 namespace stretto::transport::bulk {
 
@@ -18,6 +19,7 @@ struct Shared {
   int rank = 0;                    // of the job
   std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream; 0: as it likes
   Grants grants;                   // the thread's
+  RemoteReads reads;               // the same
   char sink[64 << 10];             // for what nobody wants any more
 };
 
@@ -57,6 +59,8 @@ class Connection {
   }
   // Receives and sends what it can, a turn's bytes at most. True: there is more.
   bool step(const sys::Poller& poller);
+  // A piece that was offered is here, at `data`, or cannot be read.
+  void read_ends(const Offer& offer, const char* data, int error);
   // Before it is closed: the peer receives what has been sent, then the end. False: it has closed
   // its end.
   void end() { sys::stream_end(stream_); }
@@ -127,6 +131,9 @@ class Connection {
   bool begin_frame();
   bool begin_data();
   bool begin_eager();
+  Message* awaited(bool* fine);
+  bool arrive(Message* message, const Range& range);
+  void end_piece(Message* message);
   bool end_payload();
   bool end_ask();
   bool hear_hurry();
@@ -134,6 +141,21 @@ class Connection {
   char* target(std::uint64_t* together);
   bool has_arrived(std::uint64_t bytes);
   void report_from(std::size_t bytes);
+
+  // offers.cpp: pieces that go by a network of remote reads
+  bool end_reach();
+  bool end_offer();
+  bool hear_taken();
+  void hear_leave();
+  void start_reads();
+  void answer_offer(const Offer& offer, bool refused);
+  bool frame_network();
+  void frame_reach();
+  void frame_taken();
+  void frame_offer(Message* message, const Range& piece);
+  void frame_refused();
+  [[nodiscard]] bool may_offer() const { return peer_reads_ && shared_.reads.fabric() != nullptr; }
+  [[nodiscard]] bool may_send_data() { return !data_.empty() && (!may_offer() || shared_.reads.has_room()); }
 
   // send.cpp: frames that go
   bool step_out();
@@ -148,7 +170,7 @@ class Connection {
   [[nodiscard]] bool may_send_eagerly() const { return !eager_.empty() && !gone_.full(); }
 
   struct In {
-    enum class Into : std::uint8_t { head, message, slot, ranges, sink };
+    enum class Into : std::uint8_t { head, message, slot, words, sink };
     char head_bytes[Head::kBytes];
     std::uint32_t head_got = 0;
     Into into = Into::head;
@@ -156,16 +178,22 @@ class Connection {
     std::uint64_t at = 0, left = 0;  // of the payload
     Message* message = nullptr;
     Slot* slot = nullptr;
-    char ranges[kMostRanges * sizeof(Range)];
+    char words[kMostWords];
+  };
+  struct Taken {
+    std::uint32_t slot;
+    bool refused;
   };
   struct Out {
-    char head[Head::kBytes + kMostRanges * sizeof(Range)];
+    char head[Head::kBytes + kMostWords];
     std::uint32_t head_bytes = 0;  // 0: there is no frame
     const char* payload = nullptr;
     std::uint64_t payload_bytes = 0, gone = 0;
     Message* message = nullptr;  // whose payload it is
     bool is_last = false;        // then the message is complete
     char* copy = nullptr;        // of the payload of a message that has ended meanwhile
+    bool is_refused = false;     // the payload is that of `slot`
+    std::uint32_t slot = 0;
   };
 
   Shared& shared_;
@@ -189,6 +217,14 @@ class Connection {
   Slot slots_[kCredit];
   Array<Failed, PrivateHeap> failed_;
   bool failures_due_ = false;
+  // Of a network that reads remote memory.
+  bool reach_due_ = false, leave_due_ = false;
+  bool peer_reads_ = false;  // whether the peer takes offers
+  bool reads_peer_ = false;  // whether this process can read there
+  std::uint64_t peer_name_ = 0;
+  Array<Offer, PrivateHeap> offers_;           // to be read
+  Array<Taken, PrivateHeap> taken_;            // to be told
+  Array<std::uint32_t, PrivateHeap> refused_;  // own slots, to be sent
   In in_;
   Out out_;
 };

@@ -14,6 +14,7 @@ Status Driver::open(const Settings& settings, Endpoint* endpoint) {
   settings_ = settings;
   shared_.rank = settings.rank;
   shared_.buffer_bytes = settings.buffer_bytes;
+  shared_.reads.start(settings.fabric);
   process_ = sys::process_id();
   *endpoint = listeners_.open(settings.addresses, settings.address_count);
   Introduced own{settings.rank, *endpoint};

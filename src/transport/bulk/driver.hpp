@@ -54,6 +54,8 @@
 //   - An ask can cross its eager message. The sender knows the names of eager messages until they
 //     are acked, and the ack comes behind the ask.
 //
+// With a network that reads remote memory, pieces go by that (remote_reads.hpp).
+//
 // Connections open lazily, at the first message of either side, by the handshake of handshake.hpp.
 // Each rank may call. If both do, the lower rank refuses the other's call once its own is heard,
 // and the higher rank accepts. The thread starts with the first message of this rank. Until then
@@ -79,6 +81,7 @@ class Driver {
     sys::HostAddress addresses[sys::kMostAddresses] = {};  // by which others reach this process
     int address_count = 0;
     std::uint32_t buffer_bytes = 0;  // what the system keeps of a stream, each way; 0: as it likes
+    Fabric* fabric = nullptr;        // pieces go by it where peers have it, too (remote_reads.hpp). It stays.
   };
   Driver() = default;
   ~Driver() { stop(); }
@@ -117,6 +120,8 @@ class Driver {
   int attend(int fd, void (*ready)(void* context), void* context);
   // On the thread: it is called at this time, too. Each time replaces the one before; ~0: no time.
   void attend_by(std::uint64_t ns) { attended_due_ns_ = ns; }
+  // What has come by the network of remote reads so far.
+  [[nodiscard]] std::uint64_t read_bytes() const { return shared_.reads.read_bytes(); }
   // Ends the thread and closes all connections. Messages that are open end: unavailable. Peers
   // receive all that has been sent.
   void stop();
@@ -137,7 +142,8 @@ class Driver {
     int peer;
     Endpoint endpoint;
   };
-  static constexpr std::uint64_t kHandshakeTag = std::uint64_t{1} << 32, kAttendedTag = kHandshakeTag + 1;
+  static constexpr std::uint64_t kHandshakeTag = std::uint64_t{1} << 32, kAttendedTag = kHandshakeTag + 1,
+                                 kFabricTag = kHandshakeTag + 2;
 
   Status post(int peer, const Key& key, char* data, std::uint64_t bytes, bool sends, const Listener& listener,
               const Wish& wish, Handle* handle);
@@ -148,11 +154,14 @@ class Driver {
   // The thread's. thread.cpp
   static void* main(void* self);
   void run();
+  bool step_all();
   bool take_commands();
   void perform(const Command& command);
   void meet(int peer, const Endpoint& endpoint);
   bool wait_for_events(bool more);
+  void note_event(const sys::Ready& ready);
   void fail_all(Status status);
+  void serve_readers();
   void close_all();
   [[nodiscard]] Peer* find(int peer) const {
     const auto at = static_cast<std::size_t>(peer);

@@ -64,9 +64,45 @@ bool Head::makes_sense() const {
              (bytes != 0 || total == 0);
     case Kind::eager: return offset == 0 && bytes <= kEagerBytes && total == bytes;
     case Kind::ack: return offset == 0 && bytes == 0 && total == 0;
+    case Kind::reach:
+      return key == Key{} && bytes >= FabricAddress::kProviderBytes && bytes <= kMostWords && total == 0;
+    case Kind::leave: return key == Key{} && offset == 0 && bytes == 0 && total == 0;
+    case Kind::offer:
+      return total <= kMostBytes && bytes != 0 && bytes <= kPieceBytes && is_within(offset, bytes, total);
+    case Kind::taken: return key == Key{} && offset < Fabric::kSlots && bytes == 0 && total <= 1;
     case Kind::fail: return key.call == 0 && key.index == 0 && bytes == 0 && total == 0 && reason.read(offset);
     default: return false;
   }
+}
+
+void Offered::write(char* to) const {
+  store(to, window.address);
+  store(to + 8, window.key);
+  store(to + 16, std::uint64_t{slot});
+}
+
+bool Offered::read(const char* from) {
+  window = {load<std::uint64_t>(from), load<std::uint64_t>(from + 8)};
+  const auto said = load<std::uint64_t>(from + 16);
+  slot = static_cast<std::uint32_t>(said);
+  return said < Fabric::kSlots;
+}
+
+std::uint32_t write_address(const FabricAddress& address, char* to) {
+  std::memcpy(to, address.provider, FabricAddress::kProviderBytes);
+  std::memcpy(to + FabricAddress::kProviderBytes, address.data, address.bytes);
+  return static_cast<std::uint32_t>(FabricAddress::kProviderBytes) + address.bytes;
+}
+
+bool read_address(const char* from, const Head& head, FabricAddress* address) {
+  static_assert(FabricAddress::kProviderBytes + FabricAddress::kMostBytes <= kMostWords);
+  const std::uint64_t bytes = head.bytes - FabricAddress::kProviderBytes;
+  if (bytes > FabricAddress::kMostBytes || from[FabricAddress::kProviderBytes - 1] != 0) return false;
+  std::memcpy(address->provider, from, FabricAddress::kProviderBytes);
+  std::memcpy(address->data, from + FabricAddress::kProviderBytes, bytes);
+  address->format = static_cast<std::uint32_t>(head.offset);
+  address->bytes = static_cast<std::uint32_t>(bytes);
+  return true;
 }
 
 void write_ranges(const Range* ranges, std::uint32_t count, char* to) {

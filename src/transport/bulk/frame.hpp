@@ -14,11 +14,21 @@
 //   ack     receiver   0             0              0        none: an eager message's credit
 //   fail    both       a reason      0              0        none: the communicator has failed
 //
-// Index, comm and call name the message. A fail names the communicator alone.
+// With a network that reads remote memory (remote_reads.hpp):
+//
+//   reach   both       format        of the payload 0        how this process is reached there
+//   leave   both       0             0              0        none: it is of no use here any more
+//   offer   sender     of a piece    of the piece   whole    where it stands: address, key, slot
+//   taken   receiver   a slot        0              refused  none: it is free; if `refused` is 1,
+//                                                            its piece is to come as data
+//
+// Index, comm and call name the message. A fail names the communicator alone. Reach, leave and
+// taken name nothing.
 #pragma once
 #include <cstdint>
 
 #include "transport/bulk/ranges.hpp"
+#include "transport/fabric/fabric.hpp"
 #include "transport/transport.hpp"
 
 namespace stretto::transport::bulk {
@@ -37,7 +47,19 @@ inline constexpr std::uint32_t kPieceBytes = 128 << 10;  // of a data frame, at 
 inline constexpr std::uint32_t kMostRanges = 16;         // of an ask
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;  // of a message
 
-enum class Kind : std::uint32_t { ask = 0x53740001, hurry, data, eager, ack, fail, grant };
+enum class Kind : std::uint32_t { ask = 0x53740001, hurry, data, eager, ack, fail, grant, reach, leave, offer, taken };
+inline constexpr std::size_t kMostWords = kMostRanges * sizeof(Range);  // of a payload that the driver reads itself
+
+// What an offer's payload says.
+struct Offered {
+  static constexpr std::size_t kBytes = 24;
+  FabricWindow window;
+  std::uint32_t slot = 0;
+
+  void write(char* to) const;
+  // False: there is no such slot.
+  bool read(const char* from);
+};
 
 struct Head {
   static constexpr std::size_t kBytes = 48;
@@ -49,7 +71,14 @@ struct Head {
   // False: no driver of ours writes such a head.
   bool read(const char* from);
   [[nodiscard]] std::uint64_t payload_bytes() const {
-    return kind == Kind::ask ? bytes * sizeof(Range) : kind == Kind::data || kind == Kind::eager ? bytes : 0;
+    switch (kind) {
+      case Kind::ask: return bytes * sizeof(Range);
+      case Kind::offer: return Offered::kBytes;
+      case Kind::data:
+      case Kind::eager:
+      case Kind::reach: return bytes;
+      default: return 0;
+    }
   }
 
  private:
@@ -59,5 +88,10 @@ struct Head {
 void write_ranges(const Range* ranges, std::uint32_t count, char* to);
 // False: a range is empty, or beyond all messages.
 bool read_ranges(const char* from, std::uint32_t count, Range* ranges);
+
+// A reach's payload: its provider's name, filled up with zeros, and its address. Returns its bytes.
+std::uint32_t write_address(const FabricAddress& address, char* to);
+// False: this is no address.
+bool read_address(const char* from, const Head& head, FabricAddress* address);
 
 }  // namespace stretto::transport::bulk

@@ -36,7 +36,7 @@ char* Connection::target(std::uint64_t* together) {
   switch (in_.into) {
     case In::Into::message: return in_.message->place(in_.at, together);
     case In::Into::slot: return in_.slot->data + in_.at;
-    case In::Into::ranges: return in_.ranges + in_.at;
+    case In::Into::words: return in_.words + in_.at;
     default: *together = std::min<std::uint64_t>(*together, sizeof shared_.sink); return shared_.sink;
   }
 }
@@ -64,16 +64,18 @@ bool Connection::take_received(std::size_t bytes) {
 bool Connection::has_arrived(std::uint64_t bytes) {
   const Range range{in_.at, bytes};
   in_.at += bytes;
-  if (in_.into != In::Into::message) return true;
-  Message& message = *in_.message;
-  if (!message.arrived.add(range)) {
+  return in_.into != In::Into::message || arrive(in_.message, range);
+}
+
+bool Connection::arrive(Message* message, const Range& range) {
+  if (!message->arrived.add(range)) {
     no_memory();
     return false;
   }
-  shared_.grants.arrived(&message, bytes, sys::now_ns());
-  message.arrived_bytes.fetch_add(bytes, std::memory_order_release);
-  if (message.listener.arrived != nullptr)
-    message.listener.arrived(message.listener.context, &message, range.offset, bytes);
+  shared_.grants.arrived(message, range.bytes, sys::now_ns());
+  message->arrived_bytes.fetch_add(range.bytes, std::memory_order_release);
+  if (message->listener.arrived != nullptr)
+    message->listener.arrived(message->listener.context, message, range.offset, range.bytes);
   return true;
 }
 
@@ -85,7 +87,11 @@ bool Connection::begin_frame() {
   Reason reason;
   if (fine) {
     switch (in_.head.kind) {
-      case Kind::ask: in_.into = In::Into::ranges; break;
+      case Kind::ask:
+      case Kind::reach:
+      case Kind::offer: in_.into = In::Into::words; break;
+      case Kind::taken: fine = hear_taken(); break;
+      case Kind::leave: hear_leave(); break;
       case Kind::hurry: fine = hear_hurry(); break;
       case Kind::grant: fine = hear_grant(); break;
       case Kind::data: fine = begin_data(); break;
@@ -101,23 +107,31 @@ bool Connection::begin_frame() {
   return is_open() && (in_.left != 0 || end_payload());
 }
 
-// False: this is not what the protocol says.
-bool Connection::begin_data() {
-  Message* const message = table_.find(in_.head.key, false);
-  if (message == nullptr) return failure_of(in_.head.key.comm) != nullptr;
+// The message of which the frame brings a piece. Null: it has ended. *fine: false if this is not
+// what the protocol says.
+Message* Connection::awaited(bool* fine) {
+  const Head& head = in_.head;
+  Message* const message = table_.find(head.key, false);
+  *fine = message != nullptr || failure_of(head.key.comm) != nullptr;
+  if (message == nullptr) return nullptr;
   const std::uint64_t total = message->total.load(std::memory_order_relaxed);
-  if (!message->asked || (message->sized && total != in_.head.total) ||
-      message->arrived.overlaps({in_.head.offset, in_.head.bytes}))
-    return false;
-  if (in_.head.total > message->bytes) {
+  *fine = message->asked && (!message->sized || total == head.total) &&
+          !message->arrived.overlaps({head.offset, head.bytes});
+  if (!*fine) return nullptr;
+  if (head.total > message->bytes) {
     refuse_longer(message);
-    return true;
+    return nullptr;
   }
   message->sized = true;
-  message->total.store(in_.head.total, std::memory_order_relaxed);
-  in_.message = message;
-  in_.into = In::Into::message;
-  return true;
+  message->total.store(head.total, std::memory_order_relaxed);
+  return message;
+}
+
+bool Connection::begin_data() {
+  bool fine = false;
+  in_.message = awaited(&fine);
+  if (in_.message != nullptr) in_.into = In::Into::message;
+  return fine;
 }
 
 bool Connection::begin_eager() {
@@ -158,7 +172,8 @@ bool Connection::end_payload() {
   const In::Into into = in_.into;
   in_.into = In::Into::head;
   const bool eager = in_.head.kind == Kind::eager;
-  if (into == In::Into::ranges) return end_ask();
+  if (into == In::Into::words)
+    return in_.head.kind == Kind::ask ? end_ask() : in_.head.kind == Kind::offer ? end_offer() : end_reach();
   if (into == In::Into::slot) {
     Slot& slot = *in_.slot;
     slot.complete = true;
@@ -169,21 +184,21 @@ bool Connection::end_payload() {
   } else if (eager) {
     acks_.push(in_.head.key);
   }
-  if (into == In::Into::message) {
-    Message* const message = in_.message;
-    if (message->arrived_bytes.load(std::memory_order_relaxed) == message->total.load(std::memory_order_relaxed)) {
-      take_out(message);
-      finish(message, Status::ok);
-    }
-  }
+  if (into == In::Into::message) end_piece(in_.message);
   return is_open();
+}
+
+void Connection::end_piece(Message* message) {
+  if (message->arrived_bytes.load(std::memory_order_relaxed) != message->total.load(std::memory_order_relaxed)) return;
+  take_out(message);
+  finish(message, Status::ok);
 }
 
 bool Connection::end_ask() {
   const Key& key = in_.head.key;
   const auto count = static_cast<std::uint32_t>(in_.head.bytes);
   Range order[kMostRanges];
-  bool fine = read_ranges(in_.ranges, count, order);
+  bool fine = read_ranges(in_.words, count, order);
   if (fine && !gone_.has(key) && failure_of(key.comm) == nullptr) {
     Message* message = table_.find(key, true);
     fine = message == nullptr || !message->asked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Frames that go. What is short and lets the peer go on goes first: failures, asks, acks, then
-// eager messages, then pieces of what the peer has asked for.
+// Frames that go. What is short and lets the peer go on goes first: failures, slots that are free,
+// asks, acks, then eager messages, then pieces of what the peer has asked for.
 #include <cerrno>
 #include <cstring>
 
@@ -34,7 +34,9 @@ bool Connection::step_out() {
 bool Connection::next_frame() {
   if (failures_due_ && next_failure()) return true;
   // An ack alone can wait. With other frames it costs nothing.
-  const bool others = !asks_.empty() || may_send_eagerly() || !data_.empty();
+  if (frame_network()) return true;
+  const bool sends_data = may_send_data();
+  const bool others = !asks_.empty() || may_send_eagerly() || sends_data;
   if (acks_.count() >= kCredit / 2 || (acks_.count() != 0 && others)) {
     frame(Kind::ack, acks_.pop(), 0, 0, 0);
     --eager_in_;
@@ -42,7 +44,9 @@ bool Connection::next_frame() {
     frame_ask(asks_.first());
   } else if (may_send_eagerly()) {
     frame_eager(eager_.first());
-  } else if (!data_.empty()) {
+  } else if (!refused_.empty()) {
+    frame_refused();
+  } else if (sends_data) {
     frame_data(data_.first());
   } else {
     return false;
@@ -104,13 +108,18 @@ void Connection::frame_eager(Message* message) {
 }
 
 void Connection::frame_data(Message* message) {
-  const std::uint64_t most =
-      std::min<std::uint64_t>(message->granted - message->sent, std::min(kept_bytes_, kPieceBytes));
-  const Range piece = message->left.empty() ? Range{} : message->left.take(most);
+  const std::uint32_t most = may_offer() ? kPieceBytes : std::min(kept_bytes_, kPieceBytes);
+  const Range piece = message->left.empty()
+                          ? Range{}
+                          : message->left.take(std::min<std::uint64_t>(message->granted - message->sent, most));
   message->sent += piece.bytes;
-  frame(Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
-  out_.payload = message->data + piece.offset;
-  out_.payload_bytes = piece.bytes;
+  if (may_offer() && piece.bytes != 0) {
+    frame_offer(message, piece);
+  } else {
+    frame(Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
+    out_.payload = message->data + piece.offset;
+    out_.payload_bytes = piece.bytes;
+  }
   out_.message = message;
   out_.is_last = message->left.empty();
   if (out_.is_last || message->sent == message->granted) data_.remove(message);
@@ -121,6 +130,8 @@ void Connection::frame_gone() {
   out_.head_bytes = 0;
   PrivateHeap::release(out_.copy, out_.payload_bytes);
   out_.copy = nullptr;
+  if (out_.is_refused) shared_.reads.free(out_.slot);
+  out_.is_refused = false;
   Message* const message = out_.message;
   out_.message = nullptr;
   if (message != nullptr && out_.is_last) finish(message, Status::ok);

@@ -6,6 +6,11 @@
 #include "transport/bulk/peer.hpp"
 
 namespace stretto::transport::bulk {
+namespace {
+
+constexpr std::uint64_t kBetweenPollsNs = 50'000;  // of a network without a descriptor
+
+}  // namespace
 
 void* Driver::main(void* self) {
   static_cast<Driver*>(self)->run();
@@ -14,12 +19,12 @@ void* Driver::main(void* self) {
 
 void Driver::run() {
   watch_listeners(true);
+  shared_.reads.begin();
+  if (Fabric* const fabric = shared_.reads.fabric(); fabric != nullptr && fabric->descriptor() >= 0)
+    (void)sys::poller_set(poller_, fabric->descriptor(), {true, false}, kFabricTag);
   while (take_commands()) {
     if (sys::now_ns() >= due_ns_) step_handshakes();
-    bool more = false;
-    each_peer([&](Peer& peer) {
-      if (peer.connection.is_open()) more = peer.connection.step(poller_) || more;
-    });
+    bool more = step_all();
     shared_.grants.give([&](Message* message) {
       more = true;
       find(message->peer)->connection.tell_grant(message);
@@ -30,7 +35,20 @@ void Driver::run() {
       sys::nap_ns(1'000'000);
     }
   }
+  serve_readers();
   close_all();
+}
+
+// True: there is more.
+bool Driver::step_all() {
+  RemoteReads& reads = shared_.reads;
+  bool more = reads.poll([](Connection& reader, const Offer& offer, const char* data, int error) {
+    reader.read_ends(offer, data, error);
+  });
+  each_peer([&](Peer& peer) {
+    if (peer.connection.is_open()) more = peer.connection.step(poller_) || more;
+  });
+  return reads.take_wake() || more;
 }
 
 // False: it is time to stop.
@@ -83,7 +101,9 @@ void Driver::meet(int rank, const Endpoint& endpoint) {
 // False: the system does not let the driver wait.
 bool Driver::wait_for_events(bool more) {
   const std::uint64_t now = sys::now_ns();
-  const std::uint64_t due_ns = std::min(due_ns_, attended_due_ns_);
+  if (Fabric* const fabric = shared_.reads.fabric(); fabric != nullptr && !more) more = !fabric->may_wait();
+  std::uint64_t due_ns = std::min(due_ns_, attended_due_ns_);
+  if (shared_.reads.is_to_be_polled()) due_ns = std::min(due_ns, now + kBetweenPollsNs);
   std::uint64_t timeout_ns = sys::kForever;
   if (more || due_ns <= now)
     timeout_ns = 0;
@@ -108,11 +128,16 @@ bool Driver::wait_for_events(bool more) {
       due_ns_ = 0;
     else if (ready[i].tag == kAttendedTag)
       attends = true;
-    else if (Peer* const peer = find(static_cast<int>(ready[i].tag)))
-      peer->connection.has_event(ready[i].readable, ready[i].writable);
+    else
+      note_event(ready[i]);
   }
   if (attends && attended_ != nullptr) attended_(attended_context_);
   return error == 0;
+}
+
+void Driver::note_event(const sys::Ready& ready) {
+  Peer* const peer = ready.tag < kHandshakeTag ? find(static_cast<int>(ready.tag)) : nullptr;
+  if (peer != nullptr) peer->connection.has_event(ready.readable, ready.writable);
 }
 
 void Driver::fail_all(Status status) {
@@ -122,6 +147,19 @@ void Driver::fail_all(Status status) {
     peer.connection.fail(status, {});
   });
   incoming_.close();
+}
+
+// What peers are still to read counts as sent.
+void Driver::serve_readers() {
+  constexpr std::uint64_t kPatienceNs = 2'000'000'000;
+  for (const std::uint64_t begin = sys::now_ns(); shared_.reads.any_offered() && sys::now_ns() - begin < kPatienceNs;) {
+    (void)step_all();
+    sys::Ready ready[sys::kMostReady];
+    int count = 0;
+    bool woken = false;
+    if (sys::poller_wait(poller_, kBetweenPollsNs, ready, &count, &woken) != 0) break;
+    for (int i = 0; i < count; ++i) note_event(ready[i]);
+  }
 }
 
 // A stream that is closed with something unread takes what is on its way to the peer back. So the
