@@ -33,8 +33,8 @@ void allreduce_recursive_doubling(Builder&, const Call&);
 void allreduce_recursive_multiplying(Builder&, const Call&);
 void allreduce_halving_doubling(Builder&, const Call&);
 void allreduce_ring(Builder&, const Call&);
+void allreduce_ring_in_order(Builder&, const Call&);
 void allreduce_reduce_bcast(Builder&, const Call&);
-void allreduce_chain(Builder&, const Call&);
 void allreduce_circulant(Builder&, const Call&);
 void allreduce_bine(Builder&, const Call&);
 

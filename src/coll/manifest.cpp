@@ -66,7 +66,7 @@ constexpr Algorithm kManifest[] = {
     {Collective::allreduce, "reduce_bcast",       allreduce_reduce_bcast,           nothing,                   2, false},
     {Collective::allreduce, "circulant",          allreduce_circulant,              commutative,               0, false},
     {Collective::allreduce, "bine",               allreduce_bine,                   commutative,               0, false},
-    {Collective::allreduce, "pipeline",           allreduce_chain,                  in_pieces,                 0, false},
+    {Collective::allreduce, "pipeline",           allreduce_ring_in_order,          commutative | in_pieces,   0, false},
 
     {Collective::reduce_scatter, "ring",               reduce_scatter_ring,              commutative,               0, false},
     {Collective::reduce_scatter, "pairwise",           reduce_scatter_pairwise,          nothing,                   0, false},
@@ -74,9 +74,11 @@ constexpr Algorithm kManifest[] = {
     {Collective::reduce_scatter, "reduce_scatterv",    reduce_scatter_reduce_scatterv,   whole_parts,               2, false},
     {Collective::reduce_scatter, "circulant",          reduce_scatter_circulant,         commutative | whole_parts, 0, false},
     {Collective::reduce_scatter, "bine",               reduce_scatter_bine,              commutative | whole_parts, 0, false},
+    {Collective::reduce_scatter, "pipeline",           reduce_scatter_ring,              commutative | in_pieces,   0, false},
 
     {Collective::scan,      "chain",              scan_chain,                       nothing,                   0, false},
     {Collective::scan,      "doubling",           scan_doubling,                    nothing,                   0, false},
+    {Collective::scan,      "pipeline",           scan_chain,                       in_pieces,                 0, false},
     {Collective::exscan,    "chain",              exscan_chain,                     nothing,                   0, false},
     {Collective::exscan,    "doubling",           exscan_doubling,                  nothing,                   0, false},
 };

@@ -31,7 +31,7 @@ struct MessageIn {
   std::uint32_t block = kNoBlock;  // which block of the call it is, if it is one as a whole
   bool shows_presence = true;      // the call may not return before some of it is there
   // This rank's contribution, of the message's length: what comes is combined with it, and the
-  // result is what the buffer gets and what goes on. Null: it stays as it is.
+  // result goes to the buffer (Fold) and on. Null: it stays as it is.
   const char* own = nullptr;
   bool to_buffer = true;                     // false: it only goes on. Then `range` has a length, but no place.
   std::uint32_t forward_index = 0;           // of the message that goes on
@@ -45,6 +45,9 @@ struct MessageIn {
 struct Fold {
   void (*combine)(void* out, const void* left, const void* right, std::size_t count) = nullptr;
   std::size_t element_bytes = 1;  // the lengths of messages are multiples of it
+  // What the buffer gets of a message that is combined: the result, or, as in an Exscan, what came.
+  // The result goes on in any case.
+  bool result_to_buffer = true;
 };
 
 // Who is told, on the driver's thread, that a call has failed after it returned. It ends the job.

@@ -109,8 +109,9 @@ void Pending::has_finished(const Message& message, Status status) {
   Receive& receive = receives_[message.listener.word];
   note_wanted(receive);
   if (receive.own != nullptr && status == Status::ok) {
+    if (!fold_.result_to_buffer) reaches_buffer(receive, 0, receive.what.range.bytes);
     combine(receive);
-    reaches_buffer(receive, 0, receive.what.range.bytes);
+    if (fold_.result_to_buffer) reaches_buffer(receive, 0, receive.what.range.bytes);
   }
   if (receive.what.forward_to >= 0) {
     if (status == Status::ok)

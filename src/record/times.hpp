@@ -51,7 +51,7 @@ inline std::uint16_t code_of(double ticks) {
   const auto mantissa = std::bit_cast<double>((bits & ((std::uint64_t{1} << 52) - 1)) | kOne);
   int step = kScale.nearest[bits >> 46 & 63];
   while (step < Scale::kSteps && mantissa >= kScale.at[step] * Scale::kHalfStep) ++step;
-  return static_cast<std::uint16_t>((bits - kOne >> 52) * Scale::kSteps + static_cast<unsigned>(step) + 1);
+  return static_cast<std::uint16_t>(((bits - kOne) >> 52) * Scale::kSteps + static_cast<unsigned>(step) + 1);
 }
 inline double ticks_of(std::uint16_t code) {
   if (code == 0) return 0;

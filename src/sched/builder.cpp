@@ -11,7 +11,8 @@ StepId Builder::add_message(std::uint64_t length, const Piece& piece) {
   constexpr std::uint64_t kWhole = 16 << 10, kEnd = 4 << 10, kLeast = 64 << 10, kMost = 512 << 10, kPieces = 1 << 12;
   if (length == 0) return skip();
   if (!cuts_ || length <= kWhole) return piece(0, length);
-  const std::uint64_t each = (std::max(std::clamp(length / 32, kLeast, kMost), length / (kPieces - 3)) + 63) / 64 * 64;
+  const std::uint64_t wanted = std::max(std::clamp(length / 32, kLeast, kMost), length / (kPieces - 3));
+  const std::uint64_t each = (wanted + kGrain - 1) / kGrain * kGrain;
   piece(length - kEnd, kEnd);
   StepId last = piece(0, kEnd);
   for (std::uint64_t at = kEnd; at < length - kEnd; at += each) last = piece(at, std::min(each, length - kEnd - at));

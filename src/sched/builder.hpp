@@ -50,6 +50,8 @@ class Builder {
   // come first: they may lie on pages with other data, and calls that return early wait for them.
   // All pieces but one have a multiple of 64 units: in units of bytes no element is cut.
   void cut_messages(bool cut) { cuts_ = cut; }
+  // Vectors are cut at multiples of so many units.
+  [[nodiscard]] std::uint64_t grain() const { return cuts_ ? kGrain : 1; }
   void set_priority(int priority) { priority_ = static_cast<std::uint16_t>(priority); }
 
   // The caller had no memory: finish() marks the schedule as not complete.
@@ -63,6 +65,7 @@ class Builder {
   [[nodiscard]] std::uint64_t work() const;
 
  private:
+  static constexpr std::uint64_t kGrain = 64;
   struct PairCounter {
     std::uint64_t key;  // peer and direction; 0: empty
     std::uint32_t count;

@@ -87,6 +87,28 @@ def test_random_calls_against_an_oracle(mpi, run_mpi, build_cxx, on_nodes, long_
         run_mpi(mpi, ranks, [on_nodes(1), *line], env=environment, timeout=200).ok()
 
 
+EARLY = {"allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "exscan", "alltoallw"}
+
+
+@pytest.mark.parametrize(
+    "ranks,guard,per_node",
+    [
+        (2, "auto", 1),
+        (3, "segv", 1),
+        (4, "user", 2),
+        (5, "user", 1),
+        pytest.param(7, "auto", 1, marks=pytest.mark.long),
+        pytest.param(8, "user", 3, marks=pytest.mark.long),
+    ],
+)
+def test_results_are_right_whoever_is_late(mpi, run_mpi, build_program, on_nodes, ranks, guard, per_node):
+    """A function of the program combines as without overlap."""
+    line = [build_program(mpi, "early_calls.c"), seed()]
+    results = run(run_mpi, mpi, ranks, line, guard, [on_nodes(per_node)]).ok().results()
+    assert [r for r in results if r["wrong"]] == [] and len(results) == ranks * (len(EARLY) + 1)
+    assert {r["case"] for r in results if r["early"]} == EARLY
+
+
 @pytest.mark.parametrize("guard", ["auto", "user", "segv"])
 def test_data_under_way_at_the_end(mpi, run_mpi, build_program, on_nodes, guard):
     run(run_mpi, mpi, 3, [build_program(mpi, "under_way.c"), 8 << 20, "at_the_end"], guard, [on_nodes(1)]).ok()

@@ -64,7 +64,8 @@ struct Played {
   static Lengths lengths(const coll::Problem& p, bool sends) {
     const Collective form = coll::regular_form(p.collective);
     const bool all = form == Collective::alltoall || (form == Collective::allgather && !sends) ||
-                     (p.rank == p.root && form == (sends ? Collective::scatter : Collective::gather));
+                     (p.rank == p.root && form == (sends ? Collective::scatter : Collective::gather)) ||
+                     (form == Collective::reduce_scatter && sends);
     const coll::Extent units = coll::extent(p);
     if (!all) return {sends ? units.send : units.receive};
     Lengths each;
@@ -99,11 +100,10 @@ class ByHand {
     const char* const mine = (aside ? played.receive : played.send).at(0);
     switch (p.collective) {
       case Collective::bcast: chain_down(p.root, played.receive.at(0), p.count); break;
-      case Collective::reduce: chain_up(p.root, mine, p.count, false); break;
-      case Collective::allreduce:
-        chain_up(0, mine, p.count, true);
-        if (p.rank != 0) chain_down(0, played.receive.at(0), p.count);
-        break;
+      case Collective::reduce: chain_up(p.root, mine, p.count); break;
+      case Collective::allreduce: rings(mine, p.count); break;
+      case Collective::scan: chain_of_all(mine, p.count); break;
+      case Collective::reduce_scatter: ring_of_sums(p.count); break;
       case Collective::gather:
         for (int i = 1; i < p.size && p.rank == p.root; ++i) take(around(i));
         if (p.rank != p.root) outs.push_back({job(p.root), mine, p.count});
@@ -157,9 +157,9 @@ class ByHand {
         outs.push_back({job(around(1)), data + at, length});
     });
   }
-  void chain_up(int root, const char* own, std::uint64_t bytes, bool and_back) {
+  void chain_up(int root, const char* own, std::uint64_t bytes) {
     const int behind = (p_.rank - root + p_.size) % p_.size;
-    const int next = behind != 0 ? job(around(-1)) : and_back ? job(around(1)) : -1;
+    const int next = behind != 0 ? job(around(-1)) : -1;
     pieces(bytes, [&](std::uint64_t at, std::uint64_t length, bool end) {
       if (behind == p_.size - 1)
         outs.push_back({next, own + at, length});
@@ -167,6 +167,55 @@ class ByHand {
         ins.push_back(
             {job(around(1)), behind == 0 ? played_.receive.at(0) + at : nullptr, length, next, end, own + at});
     });
+  }
+  // A vector's part of rank i, in multiples of 64 bytes.
+  [[nodiscard]] overlap::Block part(std::uint64_t bytes, int i) const {
+    const std::uint64_t grains = (bytes + 63) / 64, size = static_cast<std::uint64_t>(p_.size);
+    const auto begin = [&](std::uint64_t k) {
+      return std::min(bytes, 64 * (grains / size * k + std::min(k, grains % size)));
+    };
+    const auto first = static_cast<std::uint64_t>(i);
+    return {begin(first), begin(first + 1) - begin(first)};
+  }
+  // A part's sum begins at the rank after its owner, and comes around to it. Then it goes around
+  // once more.
+  void rings(const char* own, std::uint64_t bytes) {
+    const char* const result = played_.receive.at(0);
+    for (int i = 0; i < p_.size; ++i) {
+      const overlap::Block here = part(bytes, i);
+      const int behind = (p_.rank - i - 1 + p_.size) % p_.size;  // the rank after the owner
+      for (int step = behind; step < 2 * p_.size - 1; step += p_.size) {
+        const bool adds = step < p_.size, is_sum = step >= p_.size - 1;
+        const int next = step < 2 * p_.size - 2 ? job(around(1)) : -1;
+        pieces(here.bytes, [&](std::uint64_t at, std::uint64_t length, bool) {
+          const std::uint64_t begin = here.offset + at;
+          const bool end = begin == 0 || begin + length == bytes;
+          if (step == 0) return outs.push_back({next, own + begin, length});
+          ins.push_back(
+              {job(around(-1)), is_sum ? result + begin : nullptr, length, next, end, adds ? own + begin : nullptr});
+        });
+      }
+    }
+  }
+  // Each rank gets the sum of those before it.
+  void chain_of_all(const char* own, std::uint64_t bytes) {
+    const int next = p_.rank < p_.size - 1 ? job(p_.rank + 1) : -1;
+    pieces(bytes, [&](std::uint64_t at, std::uint64_t length, bool end) {
+      if (p_.rank == 0) return outs.push_back({next, own + at, length});
+      ins.push_back({job(p_.rank - 1), played_.receive.at(0) + at, length, next, end, own + at});
+    });
+  }
+  // A part's sum begins at the rank after its owner.
+  void ring_of_sums(std::uint64_t bytes) {
+    for (int step = 0; step < p_.size; ++step) {
+      const char* const own = played_.send.at(around(-1 - step));
+      const bool last = step == p_.size - 1;
+      pieces(bytes, [&](std::uint64_t at, std::uint64_t length, bool end) {
+        if (step == 0) return outs.push_back({job(around(1)), own + at, length});
+        ins.push_back({job(around(-1)), last ? played_.receive.at(0) + at : nullptr, length, last ? -1 : job(around(1)),
+                       end, own + at});
+      });
+    }
   }
   void ring() {
     const Memory& m = played_.receive;
@@ -230,7 +279,8 @@ struct Subject {
 constexpr Subject kPlayed[] = {{Collective::bcast, "pipeline"},     {Collective::reduce, "pipeline"},
                                {Collective::allreduce, "pipeline"}, {Collective::allgather, "pipeline"},
                                {Collective::gather, "flat"},        {Collective::scatter, "flat"},
-                               {Collective::alltoall, "linear"}};
+                               {Collective::alltoall, "linear"},    {Collective::reduce_scatter, "pipeline"},
+                               {Collective::scan, "pipeline"}};
 
 void expect_messages(const Subject& subject, const Job& job) {
   SCOPED_TRACE(std::string(subject.algorithm) + " of " + std::to_string(job.problem.size) + " ranks, root " +
@@ -267,7 +317,9 @@ TEST(PlayedSchedule, HasTheMessagesOfChainsRingsAndExchanges) {
           job.problem.root = root;
           job.problem.in_place = goes_in_place(subject.collective);
           expect_messages(subject, job);
-          if (!job.is_reduction()) continue;
+          const bool adds_parts =
+              subject.collective == Collective::reduce || subject.collective == Collective::allreduce;
+          if (!adds_parts) continue;  // others are never played in place
           job.problem.in_place = true;
           expect_messages(subject, job);
         }

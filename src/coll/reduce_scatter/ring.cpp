@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reduce_scatter around a ring. The sum of a part begins at the member after its owner and travels
-// around to the owner. Every member adds its own contribution.
+// around to the owner. Every member adds its own contribution. A pipeline cuts the messages, and
+// passes each piece on at once: for calls that return early.
 //
 // Cost: P - 1 messages of one part each, always to the next member. Wins for long vectors. Each sum
 // begins at another member, so operations must commute.

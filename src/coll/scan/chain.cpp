@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Scan along a chain. A member combines the sum of the member before it with its own contribution
-// and sends the result on.
+// and sends the result on. A pipeline cuts the messages: for calls that return early.
 //
 // Cost: P - 1 messages of the vector, one after the other. In segments: (P - 1)(t(s) + c(s)) + (S -
 // 1) max(g, c). Wins for long vectors.

@@ -3,6 +3,7 @@
 // parts are equal, or given, or a vector dealt out evenly. A view may show one segment of every
 // part. So algorithms that move single parts are segmented without knowing it.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "sched/schedule.hpp"
@@ -29,6 +30,7 @@ struct Parts {
   std::uint64_t each = 0;                 // equal parts of so many units,
   const std::uint64_t* begins = nullptr;  // or given parts: count + 1 offsets,
   std::uint64_t dealt = 0;                // or a vector of so many units, dealt out
+  std::uint64_t grain = 1;                // in multiples of this (the last part takes what is left),
   int among = 1;                          // to the first so many members
   int segment = 0;
   int segments = 1;
@@ -40,8 +42,13 @@ struct Parts {
     return {.buffer = buffer, .count = count, .begins = begins};
   }
   static Parts deal(const Slice& vector, int count) { return deal(vector, count, count); }
-  static Parts deal(const Slice& vector, int count, int among) {
-    return {.buffer = vector.buffer, .offset = vector.offset, .count = count, .dealt = vector.length, .among = among};
+  static Parts deal(const Slice& vector, int count, int among, std::uint64_t grain = 1) {
+    return {.buffer = vector.buffer,
+            .offset = vector.offset,
+            .count = count,
+            .dealt = vector.length,
+            .grain = grain,
+            .among = among};
   }
   [[nodiscard]] Parts moved_to(const Slice& where) const {
     Parts parts = *this;
@@ -53,8 +60,10 @@ struct Parts {
   // Of the whole part, whatever the segment.
   [[nodiscard]] std::uint64_t begin(int i) const {
     if (begins) return begins[i];
-    if (dealt)
-      return i < among ? piece_begin(dealt, static_cast<std::uint64_t>(among), static_cast<std::uint64_t>(i)) : dealt;
+    if (dealt) {
+      const std::uint64_t grains = (dealt + grain - 1) / grain, of = static_cast<std::uint64_t>(among);
+      return i < among ? std::min(dealt, grain * piece_begin(grains, of, static_cast<std::uint64_t>(i))) : dealt;
+    }
     return each * static_cast<std::uint64_t>(i);
   }
   [[nodiscard]] std::uint64_t total() const { return begin(count); }

@@ -11,6 +11,15 @@ bool have_same_counts(Arguments& arguments, CountArray give, CountArray take, co
   return give.data == take.data && !all_empty(arguments, taken);
 }
 
+// Only for calls that may return early.
+template <class Route>
+std::uint64_t received_bytes(const Route& route, const Blocks& to) {
+  std::uint64_t bytes = 0;
+  const int ranks = std::is_same_v<Route, RouteSchedule> ? route.call().state->size : 0;
+  for (int r = 0; r < ranks; ++r) bytes += to.at(r).bytes();
+  return bytes;
+}
+
 template <class Route>
 bool serve_alltoall(Route route, Arguments& arguments, const void* send, const Extents& give, Handle send_type,
                     const void* receive, const Extents& take, Handle receive_type) {
@@ -28,9 +37,7 @@ bool serve_alltoall(Route route, Arguments& arguments, const void* send, const E
   return route.run(
       arguments,
       [&](auto& comm, bool good) {
-        const std::uint64_t bytes =
-            take.counts == nullptr ? to.at(0).bytes() * static_cast<std::uint64_t>(state.size) : 0;
-        if (Overlap* const overlap = route.overlap(bytes))
+        if (Overlap* const overlap = route.overlap(received_bytes(route, to)))
           return overlap->alltoall(from, to, in_place, overlap->may_defer(target.is_staged()));
         return engine::alltoall(comm, call.collective(), from, to, in_place, good);
       },
@@ -92,7 +99,11 @@ bool alltoallw(Call& call, const void* send, CountArray send_counts, CountArray 
       from = source.blocks(arguments, state, state.size, send, {send_counts, send_displs, send_types}, Staged::read);
     return route.run(
         arguments,
-        [&](auto& c, bool good) { return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good); },
+        [&](auto& c, bool good) {
+          if (Overlap* const overlap = route.overlap(received_bytes(route, to)))
+            return overlap->alltoall(from, to, in_place, overlap->may_defer(target.is_staged()));
+          return engine::alltoall(c, Collective::alltoallw, from, to, in_place, good);
+        },
         source, target);
   });
 }

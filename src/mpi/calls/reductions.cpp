@@ -146,6 +146,7 @@ bool by_function(Route route, Arguments& arguments, const Part& part, Handle han
   }
   route.hold(op, handle);
   check_reduction(call, combining, nullptr, 0);
+  route.leaves_overlap("no kernel of Stretto's combines, and other functions run on the program's threads alone");
   const ElementCode element = layout != nullptr ? layout->signature.element() : combining.element;
   const bool commutative = std::is_same_v<Route, RouteSchedule> && is_commutative(combining, function.op);
   const FunctionOp operation{&function, fold, combining.code, element, commutative, combining.rounds};
@@ -237,6 +238,8 @@ bool serve_reduce_scatter(Route route, Arguments& arguments, const void* send, v
   return serve_reduction(
       route, arguments, part, type, op, combining,
       [&](auto& c, const KernelArgs& v, const KernelOp& r) {
+        if (Overlap* const overlap = overlap_of(route, v, r))
+          return overlap->reduce_scatter(v, r, begins.get(), overlap->may_defer(v.out != receive));
         return engine::reduce_scatter(c, as, v, r, begins.get());
       },
       [&](auto& c, const FunctionArgs& o, const FunctionOp& f) {
@@ -253,7 +256,11 @@ bool serve_scan(Call& call, const void* send, void* receive, std::int64_t count,
     const Part part = in_place_or(send, {nullptr, count, receive, gets ? count : 0, gets});
     return serve_reduction(
         route, arguments, part, type, op, combining,
-        [&](auto& c, const KernelArgs& v, const KernelOp& r) { return engine::scan(c, v, r, exclusive); },
+        [&](auto& c, const KernelArgs& v, const KernelOp& r) {
+          if (Overlap* const overlap = overlap_of(route, v, r))
+            return overlap->scan(v, r, exclusive, overlap->may_defer(v.out != receive));
+          return engine::scan(c, v, r, exclusive);
+        },
         [&](auto& c, const FunctionArgs& o, const FunctionOp& f) { return engine::scan(c, o, f, exclusive); });
   });
 }

@@ -6,6 +6,7 @@
 //   keep(arguments, extents) the program's counts and displacements, as long as the call needs them
 //   work(), hold()           what a reduction by a function needs
 //   overlap(bytes)           the way of a call that may return early, if it is one
+//   leaves_overlap(why)      it would be one, but goes another way
 //   refuse(arguments)        ends the call before it has begun
 //   run(arguments, part, buffers...)
 //                            runs the engine's part, finishes the buffers, and ends the call

@@ -10,6 +10,7 @@ class RouteEngine : public BlockingRoute {
   using BlockingRoute::BlockingRoute;
 
   [[gnu::always_inline]] static constexpr Overlap* overlap(std::uint64_t) { return nullptr; }
+  [[gnu::always_inline]] static constexpr void leaves_overlap(const char*) {}
 
   // Raises what is wrong on this rank, runs the engine's part `run(comm, good)`, finishes the
   // buffers, and raises what failed. Returns false if the host must make the call, too, for

@@ -28,6 +28,7 @@ class RouteRequest {
   void hold(Handle op, Handle type) const { posted_.hold(op, type); }
   [[nodiscard]] engine::Contributed& by_function(engine::Prepared&) const { return posted_.contributed; }
   static constexpr Overlap* overlap(std::uint64_t) { return nullptr; }
+  static constexpr void leaves_overlap(const char*) {}
 
   // The refused call has no number in the order of blocking calls, so no peer hears of it.
   [[gnu::cold]] bool refuse(const Arguments& arguments) const;

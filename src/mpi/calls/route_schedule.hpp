@@ -17,6 +17,10 @@ class RouteSchedule : public BlockingRoute {
     return overlap.takes(call().collective(), bytes) ? &overlap : nullptr;
   }
 
+  void leaves_overlap(const char* why) const {
+    schedules_overlap(*call().state->schedules).leaves(call().collective(), why);
+  }
+
   // As RouteEngine::run(). The part `run(prepared, good)` prepares the call. Returns false, too, if
   // schedules leave the call to the host, or to shared memory.
   template <class Run, class... Buffers>

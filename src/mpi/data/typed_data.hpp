@@ -33,6 +33,7 @@ class TypedData {
     check_begin(call, blocks, blocks.layouts != nullptr ? count_ : 0, static_cast<const MPI_Datatype*>(types),
                 staged_ != nullptr);
   }
+  [[nodiscard]] bool is_staged() const { return staged_ != nullptr; }
   [[nodiscard]] int finish();
 
  private:

@@ -120,9 +120,11 @@ constexpr std::uint32_t bits(std::initializer_list<Collective> all) {
 constexpr std::uint32_t kServed =
     bits({Collective::bcast, Collective::gather, Collective::gatherv, Collective::scatter, Collective::scatterv,
           Collective::allgather, Collective::allgatherv, Collective::alltoall, Collective::alltoallv,
-          Collective::reduce, Collective::allreduce});
-// In these only some ranks know how long the call is.
-constexpr std::uint32_t kOfUnknownLength = bits({Collective::gatherv, Collective::scatterv, Collective::alltoallv});
+          Collective::alltoallw, Collective::reduce, Collective::allreduce, Collective::reduce_scatter,
+          Collective::reduce_scatter_block, Collective::scan, Collective::exscan});
+// In these no rank knows how long the call is for the others.
+constexpr std::uint32_t kOfUnknownLength =
+    bits({Collective::gatherv, Collective::scatterv, Collective::alltoallv, Collective::alltoallw});
 
 }  // namespace
 
@@ -156,7 +158,7 @@ bool Overlap::takes(Collective as, std::uint64_t bytes) {
   constexpr std::uint32_t kCallsOfAnyKind = 2;
   if (stage_ == Stage::declined || (wanted() & bits({as})) == 0) return false;
   const bool knows_length = (kOfUnknownLength & bits({as})) == 0;
-  if (knows_length && bytes < job()->overlap_bytes) return false;
+  if (knows_length ? bytes < job()->overlap_bytes : goes_as_short(as, bytes)) return false;
   Trial* const trial = trial_of(as, knows_length ? bytes : 0);
   if (trial != nullptr && !goes_with_overlap(*trial, as, bytes)) return false;
   if (stage_ == Stage::unasked && (waits_for_all(as) || ++asked_ >= kCallsOfAnyKind)) {
@@ -165,6 +167,28 @@ bool Overlap::takes(Collective as, std::uint64_t bytes) {
     if (trial != nullptr) trial->leaves_out(sys::now_ns() - begin_ns);
   }
   return stage_ == Stage::open;
+}
+
+bool Overlap::goes_as_short(Collective as, std::uint64_t bytes) {
+  if (stage_ != Stage::open) return false;
+  ShortCalls& calls = short_calls_[static_cast<int>(as)];
+  if (!calls.begins(bytes)) return calls.are_short();
+  const Array<std::uint64_t> all = of_all(members_of(*state_), calls.longest());
+  const std::uint64_t longest = *std::max_element(all.begin(), all.end());
+  const bool were_short = calls.are_short();
+  calls.agree(longest < job()->overlap_bytes);
+  if (calls.are_short() != were_short && state_->rank == 0 && options().explain())
+    log_explain("overlap: %s of at most %llu bytes on any rank: the next ones go %s",
+                kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(longest),
+                were_short ? "with overlap" : "without");
+  return calls.are_short();
+}
+
+void Overlap::leaves(Collective as, const char* why) {
+  if ((wanted() & bits({as}) & ~left_out_) == 0) return;
+  left_out_ |= bits({as});
+  if (state_->rank == 0 && options().explain())
+    log_explain("overlap: %s goes as without the option: %s", kCollectiveNames[static_cast<int>(as)], why);
 }
 
 // Null: a number of bytes says that all such calls go with overlap.

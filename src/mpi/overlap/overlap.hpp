@@ -16,6 +16,7 @@
 #include "base/array.hpp"
 #include "engine/engine.hpp"
 #include "mpi/overlap/overlap_trial.hpp"
+#include "mpi/overlap/short_calls.hpp"
 #include "mpi/state/state.hpp"
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
@@ -43,8 +44,10 @@ class Overlap {
   // The collectives that may go this way, as a bit set; 0: start() was not called.
   [[nodiscard]] std::uint32_t wanted() const;
   // Whether this call goes this way. It may be collective over the communicator. `bytes` is the
-  // length of the call, where all ranks know it.
+  // length of the call as far as this rank knows; in most collectives all ranks know it.
   bool takes(Collective as, std::uint64_t bytes);
+  // A call goes as without the option because of what all ranks know of it.
+  void leaves(Collective as, const char* why);
   // Whether a call may return early, as far as the mpi layer knows. `staged`: the program does not
   // get its data in its buffer itself.
   [[nodiscard]] bool may_defer(bool staged) const;
@@ -53,6 +56,11 @@ class Overlap {
   engine::Outcome bcast(const Region& buffer, int root, bool may_defer);
   engine::Outcome reduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction, int root, bool may_defer);
   engine::Outcome allreduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool may_defer);
+  // `begins`: of the parts in the vector, in bytes.
+  engine::Outcome reduce_scatter(const engine::KernelArgs& vector, const engine::KernelOp& reduction,
+                                 const std::uint64_t* begins, bool may_defer);
+  engine::Outcome scan(const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool exclusive,
+                       bool may_defer);
   engine::Outcome gather(const Region& send, const Blocks& receive, int root, bool in_place, bool may_defer);
   engine::Outcome scatter(const Blocks& send, const Region& receive, int root, bool in_place, bool may_defer);
   engine::Outcome allgather(const Region& send, const Blocks& receive, bool in_place, bool may_defer);
@@ -67,6 +75,7 @@ class Overlap {
   [[nodiscard]] int first_elsewhere() const;
   bool is_fast_enough(int other);
   bool pass(int peer, bool sends, char* data, std::uint64_t bytes, std::uint64_t number);
+  bool goes_as_short(Collective as, std::uint64_t bytes);
   Trial* trial_of(Collective as, std::uint64_t bytes);
   bool goes_with_overlap(Trial& trial, Collective as, std::uint64_t bytes);
   struct Played;
@@ -88,6 +97,8 @@ class Overlap {
   std::uint32_t told_ = 0;     // why calls did not return early
   std::uint32_t refused_ = 0;  // how many did not
   Trials trials_;
+  ShortCalls short_calls_[kCollectives] = {};
+  std::uint32_t left_out_ = 0;  // collectives of which leaves() has told
 };
 
 // Data of some call are not there yet.

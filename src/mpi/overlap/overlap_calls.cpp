@@ -10,7 +10,7 @@
 namespace stretto::mpi {
 namespace {
 
-constexpr char kPipeline[] = "pipeline";  // numbers ranks node after node: data go from each to the next
+constexpr char kPipeline[] = "pipeline";  // data go from each rank to the next, node after node
 
 Blocks one(const Region& region) {
   return {region.base, region.layout != nullptr ? region.layout : &kPlainByte, region.count};
@@ -30,7 +30,7 @@ struct Overlap::Played {
 
   Played(const Overlap& by, const char* called, Collective as, const char* goes_by, int root = 0)
       : name(called), algorithm(goes_by) {
-    const bool by_nodes = std::strcmp(goes_by, kPipeline) == 0;
+    const bool by_nodes = std::strcmp(goes_by, kPipeline) == 0 && as != Collective::scan;  // a Scan's order counts
     const auto number = [&](int rank) {
       return by_nodes ? static_cast<int>(std::find(by.ring_.begin(), by.ring_.end(), rank) - by.ring_.begin()) : rank;
     };
@@ -86,6 +86,35 @@ engine::Outcome Overlap::combine(Played& call, const engine::KernelArgs& vector,
   call.problem.in_place = gets && vector.own == vector.out;
   call.fold = {reduction.fold, reduction.element_bytes};
   return play(call, gets, vector.bytes, may_defer);
+}
+
+// What a rank contributes is copied before anything comes. So it may lie where the result goes.
+engine::Outcome Overlap::reduce_scatter(const engine::KernelArgs& vector, const engine::KernelOp& reduction,
+                                        const std::uint64_t* begins, bool may_defer) {
+  Played call(*this, "Reduce_scatter", Collective::reduce_scatter, kPipeline);
+  Array<std::uint64_t> lengths;
+  for (int r = 0; r < state_->size; ++r) lengths.push(begins[r + 1] - begins[r]);
+  if (lengths.failed()) return give_up();
+  const Blocks parts{const_cast<char*>(vector.own), &kPlainByte, 0, lengths.data(), begins, true};
+  const std::uint64_t bytes = lengths[state_->rank];
+  if (!call.send.start(parts, state_->size, ring_.data()) || !call.receive.start(one(plain(vector.out, bytes)), 1))
+    return give_up();
+  call.problem.begins = call.send.begins();
+  call.fold = {reduction.fold, reduction.element_bytes};
+  return play(call, bytes != 0, bytes, may_defer);
+}
+
+// An Exscan sends what a Scan sends. Its buffer gets what comes, without this rank's part.
+engine::Outcome Overlap::scan(const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool exclusive,
+                              bool may_defer) {
+  Played call(*this, exclusive ? "Exscan" : "Scan", Collective::scan, kPipeline);
+  const bool is_first = state_->rank == 0;
+  if (is_first && !exclusive && vector.out != vector.own) std::memcpy(vector.out, vector.own, vector.bytes);
+  if (!call.send.start(one(plain(vector.own, vector.bytes)), 1)) return give_up();
+  if (!is_first && !call.receive.start(one(plain(vector.out, vector.bytes)), 1)) return give_up();
+  call.problem.count = vector.bytes;
+  call.fold = {reduction.fold, reduction.element_bytes, !exclusive};
+  return play(call, !is_first, vector.bytes, may_defer);
 }
 
 engine::Outcome Overlap::gather(const Region& send, const Blocks& receive, int root, bool in_place, bool may_defer) {
