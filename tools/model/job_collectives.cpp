@@ -59,7 +59,8 @@ std::uint64_t ruled_bytes(const CollectiveCall& call, int ranks) {
 const coll::Algorithm* find_early(Collective collective) {
   switch (collective) {
     case Collective::alltoall:
-    case Collective::alltoallv: return coll::find_algorithm(collective, "linear");
+    case Collective::alltoallv:
+    case Collective::alltoallw: return coll::find_algorithm(collective, "linear");
     case Collective::gather:
     case Collective::gatherv:
     case Collective::scatter:
@@ -68,7 +69,11 @@ const coll::Algorithm* find_early(Collective collective) {
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::reduce:
-    case Collective::allreduce: return coll::find_algorithm(collective, "pipeline");
+    case Collective::allreduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatter_block:
+    case Collective::scan:
+    case Collective::exscan: return coll::find_algorithm(collective, "pipeline");
     default: return nullptr;
   }
 }
