@@ -173,11 +173,13 @@ def questions(rates: list[str], overlap: str, later: float) -> list[Question]:
 
 
 def record(program: Program, on: str, folder: Path, setting: Setting) -> Path:
-    """A recording. The time between Init and Finalize is in it."""
+    """A recording, unless it is there. The time between Init and Finalize is in it."""
+    job = folder / "job"
+    if any(folder.glob("job*")):
+        return job
     folder.mkdir(parents=True)
     for name, text in program.files.items():
         (folder / name).write_text(text)
-    job = folder / "job"
     settings = {"record": str(job), **setting.options}
     words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     call(["cluster", "run", "--name", on, "--mpi", program.mpi, *words, "--", *program.argv], folder)
@@ -189,7 +191,8 @@ def replayed(job: Path, profile: Path, words: Sequence[str]) -> dict[str, Any]:
 
 
 def profile_of(name: str, file: Path) -> Profile:
-    call(["model", "measure", "--cluster", name, "--profile", str(file), "--force"])
+    if not file.exists():
+        call(["model", "measure", "--cluster", name, "--profile", str(file), "--force"])
     return profile_file.load(file)
 
 
@@ -243,7 +246,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--overlap", default="", help="also with this value of STRETTO_OVERLAP")
-    parser.add_argument("--keep", type=Path, help="a folder for the recordings")
+    parser.add_argument("--keep", type=Path, help="a folder for recordings and profiles: those there are used again")
     options = parser.parse_args()
     rates = options.rates.split(",")
     folder = Path(options.keep or tempfile.mkdtemp(prefix="stretto-jobs-")).absolute()

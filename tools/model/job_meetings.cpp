@@ -113,24 +113,37 @@ double Meetings::rest(const Member& member, double others_came) {
   return std::clamp(member.was + member.took - others_came, 0.0, member.took);
 }
 
-// The last to come took as long as all need since then: its time is the shortest. Where all wait
-// for all, they leave at about one time, so each needs about that. Sums of kept times may be off by
-// more than a call takes, a single one by 30% (record/times.hpp).
-double Meetings::rest_of_all(double by_clock, double shortest) {
-  constexpr double kOff = 1.3;
-  return std::clamp(by_clock, shortest / kOff, shortest * kOff);
-}
+// Where all wait for all, the last to come took as long as all need since then: its time is the
+// shortest, and they leave at about one time. Sums of kept times may be off by more than a call
+// takes, a single one by 30% (record/times.hpp). So by the clock a member needs no less than the
+// shortest, and no more than the mean of those that may have come last.
+struct Meetings::Needs {
+  static constexpr double kOff = 1.3;
+  double least = 0, most = 0;
+  explicit Needs(const std::vector<Member>& members) {
+    double shortest = members.front().took, sum = 0;
+    for (const Member& each : members) shortest = std::min(shortest, each.took);
+    int alike = 0;
+    for (const Member& each : members) {
+      if (each.took > kOff * shortest) continue;
+      sum += each.took;
+      ++alike;
+    }
+    least = shortest / kOff;
+    most = sum / alike;
+  }
+  [[nodiscard]] double of(double by_clock) const { return std::clamp(by_clock, least, most); }
+};
 
 void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
   Cause last = members.front().by;
-  double last_was = members.front().was, shortest = members.front().took;
+  double last_was = members.front().was;
   const Member* root = nullptr;
   std::vector<double> starts(members.size()), ends;
   for (const Member& each : members) {
     if (each.by.time >= last.time) last = each.by;
     if (each.is_root) root = &each;
     last_was = std::max(last_was, each.was);
-    shortest = std::min(shortest, each.took);
     starts[each.position] = each.by.time;
   }
   call.bytes = bytes_of(call.collective, members);
@@ -139,13 +152,14 @@ void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
   const double factor = times_ == nullptr ? 0 : timed ? 1 : times_->factor(call);
   const bool from_root = root != nullptr && is_rooted(call.collective) && !goes_to_root(call.collective);
   const bool all_wait = !is_rooted(call.collective) && waits_for_all(call.collective);
+  const Needs needs(members);
   for (const Member& each : members) {
     if (each.alone >= 0) continue;
     const Cause& waits_for = each.only_sends ? each.by : from_root ? root->by : last;
     const double from = std::max(each.by.time, waits_for.time);
     const double was = each.only_sends ? each.was : from_root ? root->was : last_was;
-    const double needs = all_wait ? rest_of_all(rest(each, was), shortest) : rest(each, was);
-    finish(each, call, from, timed ? ends[each.position] : from + factor * needs, waits_for);
+    const double took = all_wait ? needs.of(rest(each, was)) : rest(each, was);
+    finish(each, call, from, timed ? ends[each.position] : from + factor * took, waits_for);
   }
 }
 

@@ -54,8 +54,8 @@ class Meetings {
   static std::uint64_t bytes_of(Collective collective, const std::vector<Member>& members);
   static PartLengths lengths_of(Collective collective, const std::vector<Member>& members);
   double alone(const CollectiveCall& call, const Member& member);
+  struct Needs;
   static double rest(const Member& member, double others_came);
-  static double rest_of_all(double by_clock, double shortest);
   void settle(const std::vector<Member>& members, CollectiveCall call);
   void finish(const Member& member, const CollectiveCall& call, double sent, double end, const Cause& cause);
 
