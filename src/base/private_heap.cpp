@@ -23,7 +23,7 @@ constinit char* g_chunk = nullptr;  // what is left of the latest chunk
 constinit std::size_t g_chunk_bytes = 0;
 
 std::size_t block_bytes(std::size_t bytes) { return std::bit_ceil(std::max(bytes, kLeast)); }
-int size_index(std::size_t block) { return std::bit_width(block / kLeast) - 1; }
+int size_index(std::size_t block) { return static_cast<int>(std::bit_width(block / kLeast)) - 1; }
 
 char* map(std::size_t bytes) {
   void* memory = nullptr;
