@@ -49,6 +49,31 @@ def test_within_a_node_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert found.kinds == [] and found.in_node == 10 and found.text("x") == "# x\n"
 
 
+LAUNCHED = """#!/bin/sh
+echo "${STRETTO_RULES:-none}" >> "$0.log"
+[ -z "$FAILS" ] || { echo sorry; exit 3; }
+[ -n "$SILENT" ] || for rank in 0 1 2; do cp "${0%/*}/small/job.$rank" "$STRETTO_RECORD.$rank"; done
+"""
+
+
+def test_the_job_is_run_with_the_rules_and_without(tmp_path: Path, inside, monkeypatch) -> None:
+    (tmp_path / "small").mkdir()
+    recorded.small_job(tmp_path / "small")
+    launch, rules = tmp_path / "launch", tmp_path / "x.rules"
+    launch.write_text(LAUNCHED)
+    launch.chmod(0o755)
+    words = ("tune", "--job", tmp_path / "small/job", "-o", rules, "--runs", "2", "--json", "-", "--", launch)
+    report = json.loads(inside(*words).stdout)
+    took = report["measured_s"]
+    assert report["runs"] == {"with_rules": [took] * 2, "without": [took] * 2} and took > 0
+    assert (tmp_path / "launch.log").read_text().split() == ["none", str(rules), str(rules), "none"]
+    for name, says in (("FAILS", "ends with status 3:\nsorry"), ("SILENT", "leaves no recording")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            done = inside(*words)
+        assert done.returncode != 0 and says in done.stderr
+
+
 def test_the_command(tmp_path: Path, inside) -> None:
     job(tmp_path)
     said = inside("tune", "--job", tmp_path / "job", "--levels", "node:2", "-o", tmp_path / "x.rules", "--json", "-")

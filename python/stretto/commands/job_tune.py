@@ -13,7 +13,7 @@ from stretto.commands.model_options import JsonFile, Levels, PerNode, ProfileFil
 from stretto.core import output_files
 from stretto.core.console import note, out
 from stretto.core.reports import write_json
-from stretto.job import recordings, tuning
+from stretto.job import beside, recordings, tuning
 from stretto.model.text import say_profile
 from stretto.report.drawings import format_seconds
 
@@ -21,11 +21,22 @@ Job = Annotated[Path, typer.Argument(metavar="JOB", help="The file of `stretto r
 Output = Annotated[
     Optional[Path], typer.Option("-o", "--output", metavar="FILE", help="The rules. Default: JOB, ending in .rules.")
 ]
+Launch = Annotated[
+    Optional[list[str]],
+    typer.Argument(
+        metavar="-- LAUNCH...",
+        help="The line that launches the job with Stretto: it is then measured with the rules, and without.",
+        show_default=False,
+    ),
+]
+Runs = Annotated[int, typer.Option("--runs", metavar="N", min=1, help="So many runs each way.")]
 
 
 def command(
     job: Job,
+    launch: Launch = None,
     output: Output = None,
+    runs: Runs = 5,
     profile: ProfileFile = None,
     levels: Levels = None,
     topology: Topology = None,
@@ -35,10 +46,11 @@ def command(
     """Write the rules by which a recorded job is fastest, and say how many seconds they gain.
 
     Of each collective between nodes the timer says which schedule is fastest on the profile's machine. Replays of the
-    job say which of these rules make it faster: no other is written. Nothing is measured.
+    job say which of these rules make it faster: no other is written. With a line that launches the job, it is run with
+    the rules and without, by turns.
 
     [dim]stretto tune --job app.stretto --levels node:4 -o app.rules[/]
-    [dim]STRETTO_RULES=app.rules stretto run -- ./app[/]
+    [dim]stretto tune --job app.stretto -- stretto run -n 8 -- ./app[/]
     """
     files = recordings.files_of(job)
     to = output or job.with_suffix(".rules")
@@ -47,6 +59,7 @@ def command(
     found = tuning.tune(files, costs, place(levels, topology, per_node))
     measured = recordings.summary(files)["seconds"]
     write_text(to, found.text(f"by stretto tune --job {job.name}"))
+    beside_others = beside.measure(launch, to, runs) if launch else None
     report = {
         "profile": costs.origin,
         "rules": str(to),
@@ -57,12 +70,19 @@ def command(
         "kinds": [vars(kind) for kind in found.kinds],
         "in_node": found.in_node,
         "left": found.left,
+        "runs": vars(beside_others) if beside_others else None,
     }
     write_json(json_file, "tune.job", report)
     if json_file and str(json_file) == "-":
         return
     say_profile(costs)
     _say(found)
+    if beside_others:
+        out.print(
+            f"measured: {format_seconds(beside_others.seconds)} with these rules, "
+            f"{format_seconds(beside_others.seconds_without)} without, medians of {runs}",
+            markup=False,
+        )
     note(f"written to {to}")
 
 
