@@ -2,12 +2,15 @@
 #include "job_meetings.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace stretto::modelling {
 namespace {
 
 using record::Role;
 using record::Values;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 bool each_to_each(Collective collective) {
   return collective == Collective::alltoallv || collective == Collective::alltoallw;
@@ -113,26 +116,35 @@ double Meetings::rest(const Member& member, double others_came) {
   return std::clamp(member.was + member.took - others_came, 0.0, member.took);
 }
 
-// Where all wait for all, the last to come took as long as all need since then: its time is the
-// shortest, and they leave at about one time. Sums of kept times may be off by more than a call
-// takes, a single one by 30% (record/times.hpp). So by the clock a member needs no less than the
-// shortest, and no more than the mean of those that may have come last.
+// What members need where all wait for all, if they come in another order than in the recording, or
+// at other times. The last to come took as long as all need since then: its time is the shortest,
+// and they leave at about one time. By the clock a member may seem to need less, or more: sums of
+// kept times may be off by more than a call takes, a single one by 30% (record/times.hpp). So it
+// needs no less than the shortest, and no more than the mean of those that may have come last.
+//
+// Members that come as they did leave as they did: then such errors cancel in the end.
 struct Meetings::Needs {
-  static constexpr double kOff = 1.3;
+  static constexpr double kOff = 1.3, kAsBefore = 1;
+  bool as_before = false;
   double least = 0, most = 0;
   explicit Needs(const std::vector<Member>& members) {
-    double shortest = members.front().took, sum = 0;
-    for (const Member& each : members) shortest = std::min(shortest, each.took);
+    double shortest = members.front().took, sum = 0, earliest = kNever, latest = -kNever;
+    for (const Member& each : members) {
+      shortest = std::min(shortest, each.took);
+      earliest = std::min(earliest, each.by.time - each.was);
+      latest = std::max(latest, each.by.time - each.was);
+    }
     int alike = 0;
     for (const Member& each : members) {
       if (each.took > kOff * shortest) continue;
       sum += each.took;
       ++alike;
     }
+    as_before = latest - earliest <= kAsBefore * shortest;
     least = shortest / kOff;
     most = sum / alike;
   }
-  [[nodiscard]] double of(double by_clock) const { return std::clamp(by_clock, least, most); }
+  [[nodiscard]] double of(double by_clock) const { return as_before ? by_clock : std::clamp(by_clock, least, most); }
 };
 
 void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
