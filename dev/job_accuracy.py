@@ -86,6 +86,8 @@ def example(name: str, *arguments: str) -> Program:
 def all_programs() -> Iterator[Program]:
     yield example("cg", "512")
     yield example("fft3d", "--size", "128", "--repeat", "10")
+    fields = example("fft3d", "--size", "64", "--fields", "4", "--repeat", "20")
+    yield Program("fft3d fields", fields.argv, {})
     yield example("sample_sort", "--keys", "2000000", "--repeat", "5")
     yield example("sgd", "1000", "16384")
     yield example("kmeans", "4000000")
