@@ -157,17 +157,16 @@ def questions(rates: list[str], overlap: str, later: float) -> list[Question]:
     """`later`: by how many ns messages are later on the cluster of three switches."""
     here = Setting(rates[0])
 
-    def of_rate(rate: str) -> Question:
-        by = parse_rate(rate) / parse_rate(here.rate)
-        return Question(f"{rate}bit/s", here, Setting(rate), ("--set", f"bandwidth=x{by:g}"))
+    def bandwidth(rate: str) -> tuple[str, ...]:
+        return ("--set", f"bandwidth=x{parse_rate(rate) / parse_rate(here.rate):g}") if rate != here.rate else ()
 
     early = [
-        Question(f"overlap, {rate}bit/s", Setting(rate), Setting(rate, overlap=overlap), ("--overlap", "on"))
+        Question(f"overlap, {rate}bit/s", here, Setting(rate, overlap=overlap), (*bandwidth(rate), "--overlap", "on"))
         for rate in rates
     ]
     return [
         Question(f"{here.rate}bit/s, as recorded", here, here),
-        *map(of_rate, rates[1:]),
+        *(Question(f"{rate}bit/s", here, Setting(rate), bandwidth(rate)) for rate in rates[1:]),
         Question("three switches", here, Setting(here.rate, far=True), ("--set", f"latency=+{later:.0f}ns")),
         Question("with Stretto", Setting(here.rate, False), here, ("--collectives", "stretto")),
         *(early if overlap else []),
