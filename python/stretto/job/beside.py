@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs a job with a file of rules and without, by turns. Times are those of recordings: from MPI_Init to MPI_Finalize."""
+"""Runs a job with a file of rules and without, by turns.
+
+Times are those of recordings: from MPI_Init to MPI_Finalize.
+"""
 
 from __future__ import annotations
 
