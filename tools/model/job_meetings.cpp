@@ -2,15 +2,13 @@
 #include "job_meetings.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 namespace stretto::modelling {
 namespace {
 
 using record::Role;
 using record::Values;
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 bool each_to_each(Collective collective) {
   return collective == Collective::alltoallv || collective == Collective::alltoallw;
@@ -125,10 +123,11 @@ double Meetings::rest(const Member& member, double others_came) {
 // Members that come as they did leave as they did: then such errors cancel in the end.
 struct Meetings::Needs {
   static constexpr double kOff = 1.3, kAsBefore = 1;
-  bool as_before = false;
+  bool as_before = true;
   double least = 0, most = 0;
+  Needs() = default;  // as by the clock
   explicit Needs(const std::vector<Member>& members) {
-    double shortest = members.front().took, sum = 0, earliest = kNever, latest = -kNever;
+    double shortest = INFINITY, sum = 0, earliest = INFINITY, latest = -INFINITY;
     for (const Member& each : members) {
       shortest = std::min(shortest, each.took);
       earliest = std::min(earliest, each.by.time - each.was);
@@ -163,15 +162,13 @@ void Meetings::settle(const std::vector<Member>& members, CollectiveCall call) {
   const bool timed = runs && times_->run(call, lengths_of(call.collective, members), starts, &ends);
   const double factor = times_ == nullptr ? 0 : timed ? 1 : times_->factor(call);
   const bool from_root = root != nullptr && is_rooted(call.collective) && !goes_to_root(call.collective);
-  const bool all_wait = !is_rooted(call.collective) && waits_for_all(call.collective);
-  const Needs needs(members);
+  const Needs needs = !timed && waits_for_all(call.collective) ? Needs(members) : Needs();
   for (const Member& each : members) {
     if (each.alone >= 0) continue;
     const Cause& waits_for = each.only_sends ? each.by : from_root ? root->by : last;
     const double from = std::max(each.by.time, waits_for.time);
     const double was = each.only_sends ? each.was : from_root ? root->was : last_was;
-    const double took = all_wait ? needs.of(rest(each, was)) : rest(each, was);
-    finish(each, call, from, timed ? ends[each.position] : from + factor * took, waits_for);
+    finish(each, call, from, timed ? ends[each.position] : from + factor * needs.of(rest(each, was)), waits_for);
   }
 }
 

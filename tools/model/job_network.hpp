@@ -35,6 +35,11 @@ class Network {
  private:
   using Ports = std::vector<std::vector<double>>;  // when they are free, by level and domain
 
+  struct Last {
+    double begins = 0, ends = 0;
+  };
+
+  [[nodiscard]] static std::uint64_t pair(int from, int to);
   [[nodiscard]] int level(int from, int to) const;
   [[nodiscard]] const sched::LogGP& path(int from, int to, std::uint64_t bytes) const;
   double enter(Ports& ports, int rank, int level, std::uint64_t bytes, double time);
@@ -44,12 +49,7 @@ class Network {
   const select::Machine* machine_;
   std::vector<double> next_send_, next_receive_;
   Ports out_, in_;
-  [[nodiscard]] static std::uint64_t pair(int from, int to);
-
-  struct Last {
-    double begins = 0, ends = 0;
-  };
-  std::unordered_map<std::uint64_t, Last> last_;  // the last long message of each two ranks, each way
+  std::unordered_map<std::uint64_t, Last> last_;  // by pair(): the last message that waited for its receive
 };
 
 }  // namespace stretto::modelling

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/bootstrap.hpp"
 #include "base/demands.hpp"
 #include "base/locked.hpp"
 #include "base/log.hpp"
@@ -110,22 +109,6 @@ struct LongMessages {
   }
 };
 
-Bootstrap members_of(State& state) { return {state.rank, state.size, &state.handle, allgather_bytes}; }
-
-constexpr std::uint32_t bits(std::initializer_list<Collective> all) {
-  std::uint32_t made = 0;
-  for (const Collective as : all) made |= std::uint32_t{1} << static_cast<int>(as);
-  return made;
-}
-constexpr std::uint32_t kServed =
-    bits({Collective::bcast, Collective::gather, Collective::gatherv, Collective::scatter, Collective::scatterv,
-          Collective::allgather, Collective::allgatherv, Collective::alltoall, Collective::alltoallv,
-          Collective::alltoallw, Collective::reduce, Collective::allreduce, Collective::reduce_scatter,
-          Collective::reduce_scatter_block, Collective::scan, Collective::exscan});
-// In these no rank knows how long the call is for the others.
-constexpr std::uint32_t kOfUnknownLength =
-    bits({Collective::gatherv, Collective::scatterv, Collective::alltoallv, Collective::alltoallw});
-
 }  // namespace
 
 Overlap::~Overlap() {
@@ -150,70 +133,7 @@ void Overlap::start(State& state, const int* job_ranks, const std::int32_t* node
   for (int i = 0; i < state.size; ++i) ring_jobs_[i] = job_ranks[ring_[i]];
 }
 
-std::uint32_t Overlap::wanted() const { return stage_ == Stage::off ? 0 : kServed & job()->wanted; }
-
-// All members wait for one another when they agree. So it is put off until a collective makes them
-// wait anyway, unless no such collective comes for long.
-bool Overlap::takes(Collective as, std::uint64_t bytes) {
-  constexpr std::uint32_t kCallsOfAnyKind = 2;
-  if (stage_ == Stage::declined || (wanted() & bits({as})) == 0) return false;
-  const bool knows_length = (kOfUnknownLength & bits({as})) == 0;
-  if (knows_length ? bytes < job()->overlap_bytes : goes_as_short(as, bytes)) return false;
-  Trial* const trial = trial_of(as, knows_length ? bytes : 0);
-  if (trial != nullptr && !goes_with_overlap(*trial, as, bytes)) return false;
-  if (stage_ == Stage::unasked && (waits_for_all(as) || ++asked_ >= kCallsOfAnyKind)) {
-    const std::uint64_t begin_ns = sys::now_ns();
-    stage_ = open() ? Stage::open : Stage::declined;
-    if (trial != nullptr) trial->leaves_out(sys::now_ns() - begin_ns);
-  }
-  return stage_ == Stage::open;
-}
-
-bool Overlap::goes_as_short(Collective as, std::uint64_t bytes) {
-  if (stage_ != Stage::open) return false;
-  ShortCalls& calls = short_calls_[static_cast<int>(as)];
-  if (!calls.begins(bytes)) return calls.are_short();
-  const Array<std::uint64_t> all = of_all(members_of(*state_), calls.longest());
-  const std::uint64_t longest = *std::max_element(all.begin(), all.end());
-  const bool were_short = calls.are_short();
-  calls.agree(longest < job()->overlap_bytes);
-  if (calls.are_short() != were_short && state_->rank == 0 && options().explain())
-    log_explain("overlap: %s of at most %llu bytes on any rank: the next ones go %s",
-                kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(longest),
-                were_short ? "with overlap" : "without");
-  return calls.are_short();
-}
-
-void Overlap::leaves(Collective as, const char* why) {
-  if ((wanted() & bits({as}) & ~left_out_) == 0) return;
-  left_out_ |= bits({as});
-  if (state_->rank == 0 && options().explain())
-    log_explain("overlap: %s goes as without the option: %s", kCollectiveNames[static_cast<int>(as)], why);
-}
-
-// Null: a number of bytes says that all such calls go with overlap.
-Trial* Overlap::trial_of(Collective as, std::uint64_t bytes) {
-  if (!job()->overlap_measures) return nullptr;
-  return trials_.find(as, bytes, job()->overlap_tries ? kTrialOfAuto : kTrialOfOn);
-}
-
-bool Overlap::goes_with_overlap(Trial& trial, Collective as, std::uint64_t bytes) {
-  const Trial::Next next = trial.begins(sys::now_ns());
-  if (next != Trial::Next::compare) return next == Trial::Next::with;
-  TrialTimes longest;
-  for (const TrialTimes& each : of_all(members_of(*state_), trial.times())) {
-    longest.without_ns = std::max(longest.without_ns, each.without_ns);
-    longest.with_ns = std::max(longest.with_ns, each.with_ns);
-  }
-  const bool keeps = trial.decide(longest);
-  if (state_->rank == 0 && options().explain() && trial.is_decided()) {
-    log_explain("overlap: %s of %llu bytes: %.3f ms from call to call, %.3f without overlap: %s",
-                kCollectiveNames[static_cast<int>(as)], static_cast<unsigned long long>(bytes),
-                static_cast<double>(longest.with_ns) * 1e-6, static_cast<double>(longest.without_ns) * 1e-6,
-                keeps ? "kept" : "off");
-  }
-  return keeps;
-}
+Bootstrap Overlap::members() const { return {state_->rank, state_->size, &state_->handle, allgather_bytes}; }
 
 bool Overlap::may_defer(bool staged) const {
   return !staged && state_->check != 3 && !g_windows.load(std::memory_order_relaxed);
@@ -291,7 +211,7 @@ bool Overlap::is_fast_enough(int other) {
   const int me = state_->rank;
   const bool sends = me == 0 || me == other;
   char* const data = sends ? static_cast<char*>(std::calloc(SpeedProbe::kMostBytes, 1)) : nullptr;
-  bool fine = everybody(members_of(*state_), other < state_->size && (!sends || data != nullptr));
+  bool fine = everybody(members(), other < state_->size && (!sends || data != nullptr));
   SpeedProbe probe(sys::now_ns());
   const int peer = me == 0 ? other : 0;
   std::uint64_t number = 0;
@@ -309,7 +229,7 @@ bool Overlap::is_fast_enough(int other) {
   }
   std::free(data);
   if (me == 0 && fine) kept_times_write(LongMessages().text, job_ranks_[0], job_ranks_[other], probe.best());
-  return everybody(members_of(*state_), fine && (me != 0 || SpeedProbe::suffice(probe.best())));
+  return everybody(members(), fine && (me != 0 || SpeedProbe::suffice(probe.best())));
 }
 
 int Overlap::first_elsewhere() const {
@@ -330,7 +250,7 @@ bool Overlap::open() {
       mine.speed = SpeedProbe::suffice(times) ? Speed::fine : Speed::slow;
   }
   mine.guards = own != nullptr && own->guard_error() == 0;
-  const Array<Word> all = of_all(members_of(*state_), mine);
+  const Array<Word> all = of_all(members(), mine);
   if (own != nullptr) own->starts(sys::now_ns());
   id_ = all[0].id;
   const bool useful = std::any_of(all.begin(), all.end(), [](const Word& word) { return word.guards; });
@@ -340,7 +260,7 @@ bool Overlap::open() {
   if (!all_can_connect(all)) return decline("members cannot connect");
   if (!useful) return decline("no rank can guard its memory", why_no_guard(own->guard_error()));
   if (!mine.guards) demand_refused(Option::overlap, 0, why_no_guard(own->guard_error()));
-  const bool met_all = everybody(members_of(*state_), connections_introduce(all, job_ranks_));
+  const bool met_all = everybody(members(), connections_introduce(all, job_ranks_));
   Speed speed = all[0].speed;  // rank 0's, which may have a file that says it
   if (met_all && job()->overlap_measures && speed == Speed::unknown)
     speed = is_fast_enough(other) ? Speed::fine : Speed::slow;

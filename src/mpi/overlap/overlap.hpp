@@ -9,11 +9,12 @@
 // A process has one object of such calls (overlap/deferred_calls.hpp), on its connections. It opens
 // with the first communicator that asks.
 //
-// The messages of a call are those of a schedule (overlap/played_schedule.hpp). overlap_calls.cpp
-// names the algorithms. Reductions are by kernels only: no user's function runs on the driver's
-// thread.
+// overlap_choice.cpp says which calls go this way. The messages of a call are those of a schedule
+// (overlap/played_schedule.hpp), and overlap_calls.cpp names the algorithms. Reductions are by
+// kernels only: no user's function runs on the driver's thread.
 #pragma once
 #include "base/array.hpp"
+#include "base/bootstrap.hpp"
 #include "engine/engine.hpp"
 #include "mpi/overlap/overlap_trial.hpp"
 #include "mpi/overlap/short_calls.hpp"
@@ -68,6 +69,7 @@ class Overlap {
 
  private:
   enum class Stage : std::uint8_t { off, unasked, open, declined };
+  [[nodiscard]] Bootstrap members() const;
   bool open();
   bool decline(const char* why, const char* more = "") const;
   void judge(bool early, overlap::Refusal refused);
