@@ -29,7 +29,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +86,7 @@ def example(name: str, *arguments: str) -> Program:
 def all_programs() -> Iterator[Program]:
     yield example("cg", "512")
     yield example("fft3d", "--size", "128", "--repeat", "10")
-    fields = example("fft3d", "--size", "64", "--fields", "4", "--repeat", "20")
-    yield Program("fft3d fields", fields.argv, {})
+    yield replace(example("fft3d", "--size", "64", "--fields", "4", "--repeat", "20"), name="fft3d fields")
     yield example("sample_sort", "--keys", "2000000", "--repeat", "5")
     yield example("sgd", "1000", "16384")
     yield example("kmeans", "4000000")

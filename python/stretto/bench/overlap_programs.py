@@ -21,6 +21,7 @@ from stretto.bench.provenance import provenance
 from stretto.cluster import jobs
 from stretto.cluster.cluster import Cluster
 from stretto.core.console import fail, note, out
+from stretto.core.turns import in_turn
 from stretto.mpi import Mpi, environments
 from stretto.native import programs
 
@@ -108,7 +109,7 @@ def measure(request: Request, job: Runner) -> list[Row]:
         found: dict[str, list[Row]] = {value: [] for value in request.values}
         for turn in range(request.runs):
             note(f"measuring {words}, run {turn + 1} of {request.runs}")
-            for value in request.values if turn % 2 == 0 else reversed(request.values):
+            for value in in_turn(request.values, turn):
                 found[value].append(job(words, value))
         rows += [row_of(words, value, found[value], found["off"]) for value in request.values]
     return rows

@@ -14,6 +14,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from stretto.core.console import err, fail, note
+from stretto.core.turns import in_turn
 from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.launching import JobHangs
 from stretto.native import programs
@@ -96,7 +97,7 @@ def measure(runs: dict[str, Run], repetitions: int, text: str) -> None:
             if repetition > LEAST_PAIRS and time.monotonic() - begin > BUDGET_S:
                 note(f"stopped after {repetition - 1} of {repetitions} repetitions: {BUDGET_S} s are over")
                 break
-            for way in WAYS if repetition % 2 else WAYS[::-1]:
+            for way in in_turn(WAYS, repetition + 1):
                 runs[way].once(keep=repetition > 0)  # the first run of each way only warms up
                 progress.advance(task)
 

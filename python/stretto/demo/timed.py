@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stretto.core.console import fail, working
+from stretto.core.turns import in_turn
 from stretto.demo.part import Clock
 from stretto.mpi import Mpi, environments, launching
 from stretto.mpi.launching import JobHangs
@@ -48,15 +49,14 @@ def seconds(mpi: Mpi, line: Sequence[str], limit: float, attempts: int = 1) -> f
 
 
 def pairs(mpi: Mpi, ranks: int, argv: Sequence[str | Path], repeat: int, clock: Clock, text: str) -> list[list[float]]:
-    """Times without and with Stretto, by turns. Each pair begins with the other way, so that a drift of
-    the machine favours none. The first pair only warms up."""
+    """Times without and with Stretto, by turns. The first pair only warms up."""
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     lines = {way: line_of(mpi, ranks, argv, way) for way in WAYS}
     with working(text):
         for turn in range(repeat + 1):
             if turn > LEAST_PAIRS and clock.left < 0:
                 break
-            for way in WAYS if turn % 2 else WAYS[::-1]:
+            for way in in_turn(WAYS, turn + 1):
                 took = seconds(mpi, lines[way], ALONE_S, attempts=3)
                 if took is None:
                     fail(f"not done within {ALONE_S} s: {' '.join(lines[way])}", 1)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stretto.core.console import fail, note
+from stretto.core.turns import in_turn
 from stretto.job import recordings
 
 
@@ -34,11 +35,11 @@ class Measured:
 
 
 def measure(command: Sequence[str], rules: Path, runs: int) -> Measured:
-    """The command launches the job, with Stretto. Turns begin with one way and the other."""
+    """The command launches the job, with Stretto."""
     found: dict[bool, list[float]] = {True: [], False: []}
     for turn in range(runs):
         note(f"measuring: run {turn + 1} of {runs} with the rules, and without")
-        for ruled in (True, False) if turn % 2 else (False, True):
+        for ruled in in_turn((False, True), turn):
             found[ruled].append(_seconds(command, {"STRETTO_RULES": str(rules.absolute())} if ruled else {}))
     return Measured(found[True], found[False])
 
