@@ -193,6 +193,18 @@ def test_a_call_that_returns_early_hides_behind_the_computation(tmp_path: Path) 
     assert answer(files, "--overlap")["sites"] == []  # on one node
 
 
+@pytest.mark.parametrize("name", ["Reduce_scatter_block", "Scan", "Exscan", "Alltoallw"])
+def test_what_the_library_lets_return_early_does_so(tmp_path: Path, name: str) -> None:
+    ranks = job(2)
+    for each in ranks:
+        lengths = {"sends_each": [1_000_000] * 2, "receives_each": [1_000_000] * 2}
+        words = lengths if name == "Alltoallw" else {"sends": 1_000_000}
+        each.call(f"MPI_{name}", 10, 2000, comm=0, **words)
+        each.call("MPI_Barrier", 5000, 1, comm=0)
+    (site,) = answer(recorded.write(tmp_path, ranks), "--levels", "node:1", "--overlap")["sites"]
+    assert site["calls"] == 2 and site["hidden"] > 0
+
+
 def test_other_places(tmp_path: Path) -> None:
     """Neighbours in rank order talk: they are on one node, or, dealt in turn, on two."""
     ranks = job(4)

@@ -9,12 +9,12 @@ import pytest
 from stretto.native import networks, probe
 
 
-def offer(provider: str, software: bool, reachable: bool = True) -> dict[str, Any]:
-    return {"provider": provider, "domain": f"{provider[:3]}0", "software": software, "reachable": reachable}
+def offer(provider: str, software: bool, usable: bool = True) -> dict[str, Any]:
+    return {"provider": provider, "domain": f"{provider[:3]}0", "software": software, "usable": usable}
 
 
 TCP, SHM = offer("tcp;ofi_rxm", True), offer("shm", True)
-VERBS, FAR = offer("verbs;ofi_rxm", False), offer("verbs;ofi_rxm", False, reachable=False)
+VERBS, FAR = offer("verbs;ofi_rxm", False), offer("verbs;ofi_rxm", False, usable=False)
 FOUND = {"card": False, "library": "/lib/libfabric.so.1", "version": "1.17", "error": None, "offers": [TCP, SHM]}
 NONE = {"card": False, "library": None, "error": "there is no libfabric.so.1"}
 

@@ -71,9 +71,9 @@ const coll::Algorithm* find_early(Collective collective) {
     case Collective::reduce:
     case Collective::allreduce:
     case Collective::reduce_scatter:
-    case Collective::reduce_scatter_block:
+    case Collective::reduce_scatter_block: return coll::find_algorithm(collective, "pipeline");
     case Collective::scan:
-    case Collective::exscan: return coll::find_algorithm(collective, "pipeline");
+    case Collective::exscan: return coll::find_algorithm(Collective::scan, "pipeline");  // the same messages
     default: return nullptr;
   }
 }

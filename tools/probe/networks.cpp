@@ -19,7 +19,7 @@ std::string networks_json() {
         std::string& text = *static_cast<std::string*>(context);
         text += (text.empty() ? "" : ", ") + std::string("{\"provider\": ") + quoted(offer.provider) +
                 ", \"domain\": " + quoted(offer.domain) + ", \"software\": " + (offer.is_software ? "true" : "false") +
-                ", \"reachable\": " + (offer.is_reachable ? "true" : "false") + "}";
+                ", \"usable\": " + (offer.is_usable ? "true" : "false") + "}";
       },
       &offers, &why);
   std::string text = "\"card\": " + std::string(sys::rdma_card_is_here() ? "true" : "false");

@@ -30,7 +30,7 @@ def line(found: dict[str, Any], asked: str = "") -> Line:
 
 def _suits(offer: dict[str, Any], wanted: str) -> bool:
     name = offer["provider"].split(";")[0]
-    return offer["reachable"] and (wanted in (name, offer["provider"]) if wanted else not offer["software"])
+    return offer["usable"] and (wanted in (name, offer["provider"]) if wanted else not offer["software"])
 
 
 def _names(found: dict[str, Any]) -> str:

@@ -35,9 +35,12 @@ bool is_reachable(const ofi::Info& info, const Libfabric::Settings& settings) {
                      [&](const sys::HostAddress& address) { return address.ip == own.ip; });
 }
 
+bool is_usable(const ofi::Info& info, const Libfabric::Settings& settings) {
+  return is_reachable(info, settings) && info.ep_attr->max_msg_size >= Fabric::kSlotBytes;
+}
+
 bool is_suitable(const ofi::Info& info, const Libfabric::Settings& settings) {
-  return is_reachable(info, settings) && info.ep_attr->max_msg_size >= Fabric::kSlotBytes &&
-         (*settings.provider != 0 || !is_software(info.fabric_attr->prov_name));
+  return is_usable(info, settings) && (*settings.provider != 0 || !is_software(info.fabric_attr->prov_name));
 }
 
 // Null: none. The caller frees it.
@@ -251,7 +254,7 @@ const ofi::Library* libfabric_offers(const Libfabric::Settings& settings, void (
   ofi::Info* const all = find_all(*library, settings.provider);
   for (const ofi::Info* info = all; info != nullptr; info = info->next) {
     const char* const provider = info->fabric_attr->prov_name;
-    each(context, {provider, info->domain_attr->name, is_software(provider), is_reachable(*info, settings)});
+    each(context, {provider, info->domain_attr->name, is_software(provider), is_usable(*info, settings)});
   }
   library->freeinfo(all);
   return library;

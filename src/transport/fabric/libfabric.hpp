@@ -83,7 +83,7 @@ class Libfabric final : public Fabric {
 // What a libfabric offers here, in its order.
 struct FabricOffer {
   const char *provider, *domain;
-  bool is_software, is_reachable;
+  bool is_software, is_usable;
 };
 // Null: there is no library, *why says so.
 const ofi::Library* libfabric_offers(const Libfabric::Settings& settings, void (*each)(void*, const FabricOffer&),
