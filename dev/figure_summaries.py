@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Callable
 
 from figure_texts import (
@@ -148,6 +149,21 @@ def overlap_beside(docs: list[Doc]) -> Lines:
     return table(
         ("hosts x ranks", *regimes), [[name, *(f"{row[x]:.2f}" for x in regimes)] for name, row in found.items()]
     )
+
+
+@summary("stretto.overlap.bench")
+def overlap_alone(docs: list[Doc]) -> Lines:
+    """What calls take that nothing is computed beside: ours, the MPI's, and ours until they return."""
+    found: dict[str, list[Doc]] = {}
+    for doc in docs:
+        for r in doc["results"]:
+            found.setdefault(overlapped(doc, r), []).append(r)
+    rows = []
+    for name, of_name in found.items():
+        keys = ("comm_ms", "blocking_comm_ms", "init_ms")
+        ours, theirs, returned = (statistics.median(r[key] for r in of_name) for key in keys)
+        rows.append((name, f"{ours:.0f} ms", f"{theirs:.0f} ms", f"{ours / theirs:.2f}", f"{returned:.0f} ms"))
+    return table(("hosts x ranks", "by connections", "by the MPI", "ratio", "returns after"), rows)
 
 
 @summary("stretto.overlap.programs")

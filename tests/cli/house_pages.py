@@ -84,13 +84,7 @@ BEFORE_THE_RULE = {
     "node-epyc-2x64",
     "node-xeon-wide-l3",
     "nonblocking-hosts-mpich",
-    "overlap-bcast",
-    "overlap-four-by-two",
-    "overlap-four-hosts",
     "overlap-pages",
-    "overlap-real-computing",
-    "overlap-two-hosts",
-    "overlap-user-guard",
     "papers",
 }
 
