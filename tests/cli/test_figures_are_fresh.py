@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables and plots of the pages are those of the JSON in docs/data (dev/figures.py)."""
+"""Tables, plots and claims of the pages are those of the JSON in docs/data (dev/figures.py)."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,27 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_nothing_is_stale(figures: ModuleType) -> None:
     assert figures.stale() == []
+
+
+def test_claims_of_the_front_page_are_of_the_data(figures: ModuleType) -> None:
+    def rows_of(name: str) -> list[dict[str, Any]]:
+        return figures.read(name)["results"]
+
+    def mean_ratio(name: str) -> float:
+        ratios = [row["ratio"] for row in rows_of(name)]
+        return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+    halo = {"ranks": 8, "pattern": "halo", "bytes": 64 << 10}
+    [kind] = [row for row in rows_of("kind-mpich-4") if halo.items() <= row.items()]
+    alltoall = rows_of("overlap-two-hosts")[0]
+    assert (alltoall["op"], alltoall["bytes"]) == ("alltoall", 1 << 20)
+    claims = (
+        f"{mean_ratio('two-ranks-openmpi'):.2f} and {mean_ratio('two-ranks-mpich'):.2f}",
+        f"{kind['auto_us']:.1f} us in place of {kind['mpi_us'] / 1000:.0f} ms",
+        f"{100 * alltoall['overlap_ms'] / alltoall['comm_ms']:.0f}% of its time",
+    )
+    page = " ".join((figures.ROOT / "docs/index.md").read_text().split())
+    assert [claim for claim in claims if claim not in page] == []
 
 
 def result(op: str, length: int, ours: float, **more: Any) -> dict[str, Any]:

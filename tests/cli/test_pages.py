@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the pages promise beyond the rules of the house (house.py): one version, a short README, a complete index,
-claims that are of the data."""
+"""What the pages promise beyond the rules of the house (house.py): one version, a short README, a complete index."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -44,32 +41,6 @@ def test_the_index_lists_every_page() -> None:
     listed = {(INDEX.parent / target).resolve() for target, _ in LINK.findall(INDEX.read_text()) if target}
     pages = {*ROOT.glob("docs/*.md"), *ROOT.glob("docs/dev/*.md"), *ROOT.glob("*.md")} - {INDEX}
     assert pages - listed == set()
-
-
-# ---- the front page ------------------------------------------------------------------------------
-
-
-def rows_of(name: str) -> list[dict[str, float]]:
-    return json.loads(text(f"docs/data/{name}.json"))["results"]
-
-
-def mean_ratio(name: str) -> float:
-    ratios = [row["ratio"] for row in rows_of(name)]
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
-
-
-def test_claims_of_the_front_page_are_of_the_data() -> None:
-    halo = {"ranks": 8, "pattern": "halo", "bytes": 64 << 10}
-    [kind] = [row for row in rows_of("kind-mpich-4") if halo.items() <= row.items()]
-    alltoall = rows_of("overlap-two-hosts")[0]
-    assert (alltoall["op"], alltoall["bytes"]) == ("alltoall", 1 << 20)
-    figures = (
-        f"{mean_ratio('two-ranks-openmpi'):.2f} and {mean_ratio('two-ranks-mpich'):.2f}",
-        f"{kind['auto_us']:.1f} us in place of {kind['mpi_us'] / 1000:.0f} ms",
-        f"{100 * alltoall['overlap_ms'] / alltoall['comm_ms']:.0f}% of its time",
-    )
-    page = " ".join(text("docs/index.md").split())
-    assert [figure for figure in figures if figure not in page] == []
 
 
 def test_each_row_of_results_has_its_commands(command_tree: Any) -> None:
