@@ -10,10 +10,10 @@
 //     The receive grants them even if the window is full. As long as they are under way, they leave
 //     less of the window to others.
 //   - More is granted to sources that have sent something, in the order of the receives' positions.
-//   - The first of them has three quarters of the window. The first ones of the other hosts together
-//     have half a window: their links are not to stand idle, and the first one's may be
-//     busy. Of each host only one source sends, because they share a link, and what is wanted later
-//     would take from what is wanted sooner.
+//   - The first of them has three quarters of the window. The first ones of the other hosts have
+//     half a window together: their links are not to stand idle, and the first one's may be busy.
+//   - Of each host only one source sends, because they share a link: what is wanted later would
+//     take from what is wanted sooner.
 //   - A receive that somebody waits for becomes the first one (hurry).
 //
 // For the driver thread.
@@ -88,7 +88,7 @@ class Grants {
     while (first->under_way < most && first->granted < first->bytes)
       grant(first, std::clamp(window_ / 8, kPiece, kMostPiece));
     const std::size_t count = find_next_of_hosts(first);
-    const std::uint64_t share = count == 0 ? 0 : std::max(window_ / 2 / count, 2 * kOthersPiece);
+    const std::uint64_t share = count == 0 ? 0 : std::max(window_ / 2 / count, kOthersPiece);
     for (std::size_t i = 0; i < count; ++i) {
       Message* const other = next_of_hosts_[i];
       while (other->under_way < share && other->granted < other->bytes) grant(other, kOthersPiece);
