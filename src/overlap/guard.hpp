@@ -167,6 +167,8 @@ class Guard {
   [[nodiscard]] std::uint64_t away_bytes(int cover) const {
     return covers_[cover].away_bytes.load(std::memory_order_acquire);
   }
+  // How many calls of the kernel have brought pages home so far.
+  [[nodiscard]] std::uint64_t moves() const { return moves_; }
   // Brings whole pages home, or makes them ready. Pages that are home already are passed over.
   int publish(int cover, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_home(int cover, std::uint64_t offset) const {
@@ -277,6 +279,7 @@ class Guard {
   std::atomic<std::uint64_t> applying_{0};  // odd: the driver reads events and applies them
   Told told_[kMostTold];
   int told_begin_ = 0, told_count_ = 0;
+  std::uint64_t moves_ = 0;
   std::uint64_t due_ns_ = kNever;
   static constexpr std::size_t kMostOwed = 1024;
   std::atomic<std::uint64_t> owed_[kMostOwed] = {};

@@ -50,6 +50,7 @@ int Guard::bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done) 
 int Guard::bring(Cover* cover, const Piece& piece, std::uint64_t* done) {
   std::size_t moved = 0;
   char* const from = cover->landing.at + piece.offset;
+  ++moves_;
   const int error = sys::faults_move_in(faults_, address(piece.at), from, piece.bytes, &moved);
   *done = moved;
   if (moved != 0 || error == 0 || error == EAGAIN || error == EEXIST) return moved != 0 ? 0 : error;

@@ -154,7 +154,7 @@ class Pending {
   Array<std::uint32_t, PrivateHeap> wanted_;
   std::uint64_t returned_ns_ = 0, home_ns_ = 0;
   Touches touches_;                                        // the driver's
-  DriverWork work_;                                        // the driver's
+  DriverWork work_, began_;                                // the driver's; what its thread had used by then
   std::atomic<std::uint64_t> held_ns_{0};                  // since when a function of MPI waits; 0: none
   std::atomic<std::uint64_t> caught_ns_{0}, calls_ns_{0};  // when a system call first waited, and all of them how long
   char* copy_ = nullptr;                                   // of what is sent, and of what is sent on

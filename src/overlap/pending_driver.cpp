@@ -16,11 +16,21 @@ namespace {
 // A fault asks for the rest of its block. Another one in the same block asks again only if it is
 // so far ahead of what has come.
 constexpr std::uint64_t kAheadBytes = 128 << 10;
+
+// What this thread has used so far.
+DriverWork thread_work() {
+  const sys::ThreadUse use = sys::thread_use();
+  DriverWork work;
+  work.driver_ns = sys::thread_processor_ns();
+  work.sleeps = use.switches - use.preemptions;
+  work.preemptions = use.preemptions;
+  return work;
+}
 }  // namespace
 
 // What this rank has put there itself is there.
 void Pending::begin_pages() {
-  work_.driver_ns = sys::thread_processor_ns();
+  began_ = thread_work();
   if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
@@ -28,7 +38,9 @@ void Pending::begin_pages() {
 void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
   const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
+  const std::uint64_t moves = guard_.moves();
   (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
+  work_.moves += guard_.moves() - moves;
   ++work_.publishes;
   const auto is_home = [this](std::uint64_t at) { return guard_.is_home(cover_, at); };  // or it waits for others
   if (touches_.oldest() != nullptr && touches_.end(is_home, sys::now_ns())) show_touch();
@@ -149,7 +161,10 @@ void Pending::end_cover() {
   if (error != 0) note_failure(Status::not_moved, {});
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
   home_ns_ = sys::now_ns();
-  work_.driver_ns = sys::thread_processor_ns() - work_.driver_ns;
+  const DriverWork now = thread_work();
+  work_.driver_ns = now.driver_ns - began_.driver_ns;
+  work_.sleeps = now.sleeps - began_.sleeps;
+  work_.preemptions = now.preemptions - began_.preemptions;
   touches_.end_all(home_ns_);
   note_.touched(0, -1);
   home_.store(true, std::memory_order_release);
