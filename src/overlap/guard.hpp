@@ -18,6 +18,7 @@
 //   from   by                                 to     what happens
 //   -      cover()                            away   it moves to the landing; a touch waits
 //   away   publish(), release()               home   it moves back
+//   away   publish_soon()                     home   it moves back with its neighbours, in the next events()
 //   away   publish(), in a huge page          ready  it waits for the rest of the huge page
 //   ready  the rest is ready, too             home   the huge page moves back as a whole
 //   ready  a thread waits for the huge page   home   the huge page is opened: its pages go home as
@@ -65,6 +66,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "overlap/ready_runs.hpp"
 #include "overlap/spares.hpp"
 #include "sys/faults.hpp"
 
@@ -171,6 +173,9 @@ class Guard {
   [[nodiscard]] std::uint64_t moves() const { return moves_; }
   // Brings whole pages home, or makes them ready. Pages that are home already are passed over.
   int publish(int cover, std::uint64_t offset, std::uint64_t bytes);
+  // The same with the next events(), which the alarm asks for. What is published so by then goes home
+  // in as few runs as it has: the driver takes in what has come, and moves then, once a turn.
+  void publish_soon(int cover, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_home(int cover, std::uint64_t offset) const {
     return page(covers_[cover], offset).load(std::memory_order_acquire) == kHome;
   }
@@ -204,6 +209,7 @@ class Guard {
     sys::Pages landing;
     std::atomic<Spares::Spare*> spare{nullptr};  // the last one, when there is no cover
     std::atomic<std::uint64_t> away_bytes{0};
+    ReadyRuns soon;                           // what publish_soon() has left; the driver's
     bool dirty = false;                       // the landing has pages still
     std::size_t units = 0;                    // 0: it has no huge pages
     std::uint64_t begin = 0, lead_bytes = 0;  // where it began; of the first unit before that
@@ -233,6 +239,7 @@ class Guard {
   std::uint64_t mark_home(Cover* cover, std::uint64_t offset, std::uint64_t bytes);
   int bring(Cover* cover, const Piece& piece, std::uint64_t* done);
   int bring_all(Cover* cover, std::uint64_t offset, std::uint64_t end, std::uint8_t least = kAway);
+  void bring_soon();
   int bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done);
   // ---- huge pages ----
   template <class Each>
@@ -255,6 +262,7 @@ class Guard {
   void make_rest_huge(Cover* cover);
   void due_at(std::uint64_t ns);
   // ---- events ----
+  [[nodiscard]] bool is_answered(const Told& told) const;
   int take_in();
   void apply(const sys::FaultEvent& event);
   void on_fault(const sys::FaultEvent& event);

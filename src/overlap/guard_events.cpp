@@ -31,14 +31,21 @@ int Guard::events(Told* told, int most, int* count) {
   }
   int error = 0;
   while (error == 0 && told_count_ <= kMostTold / 2) error = take_in();
+  bring_soon();
   open_overdue();
   for (; *count < most && told_count_ > 0; --told_count_) {
     const Told& next = told_[told_begin_];
     if (next.kind == Told::Kind::fork_end) sys::close_descriptor(next.fd);
-    told[(*count)++] = next;
+    if (!is_answered(next)) told[(*count)++] = next;
     told_begin_ = (told_begin_ + 1) % kMostTold;
   }
   return error == EAGAIN ? 0 : error;
+}
+
+// A fault whose page has gone home meanwhile, which has woken the thread.
+bool Guard::is_answered(const Told& told) const {
+  if (told.kind != Told::Kind::fault || covers_[told.cover].state != State::live) return false;
+  return told.offset < covers_[told.cover].landing.bytes && is_home(told.cover, told.offset);
 }
 
 // ---- events ----

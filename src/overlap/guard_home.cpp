@@ -101,6 +101,26 @@ int Guard::publish(int index, std::uint64_t offset, std::uint64_t bytes) {
   return error;
 }
 
+void Guard::publish_soon(int index, std::uint64_t offset, std::uint64_t bytes) {
+  ReadyRuns& soon = covers_[index].soon;
+  if (!soon.add({offset, bytes})) {
+    bring_soon();
+    (void)soon.add({offset, bytes});
+  }
+  due_at(0);
+}
+
+// What cannot go home now, release() brings in the end.
+void Guard::bring_soon() {
+  for (int index = 0; index < kMostCovers; ++index) {
+    ReadyRuns& soon = covers_[index].soon;
+    while (!soon.empty()) {
+      const ReadyRun run = soon.take();
+      (void)publish(index, run.offset, run.bytes);
+    }
+  }
+}
+
 int Guard::release(int index) {
   Cover* const cover = &covers_[index];
   if (const int error = publish(index, 0, cover->landing.bytes)) return error;

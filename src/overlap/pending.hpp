@@ -108,6 +108,7 @@ class Pending {
   Status post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, std::uint32_t part,
                    transport::bulk::Handle* handle);
   bool write_note(const Exchange& call);
+  [[nodiscard]] DriverWork work_so_far() const;
   void begin_pages();
   void has_arrived(const transport::bulk::Message& message, std::uint64_t offset, std::uint64_t bytes);
   void has_finished(const transport::bulk::Message& message, Status status);

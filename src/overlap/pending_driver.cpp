@@ -17,20 +17,22 @@ namespace {
 // so far ahead of what has come.
 constexpr std::uint64_t kAheadBytes = 128 << 10;
 
-// What this thread has used so far.
-DriverWork thread_work() {
+}  // namespace
+
+// What the driver's thread has used so far.
+DriverWork Pending::work_so_far() const {
   const sys::ThreadUse use = sys::thread_use();
   DriverWork work;
+  work.moves = guard_.moves();
   work.driver_ns = sys::thread_processor_ns();
   work.sleeps = use.switches - use.preemptions;
   work.preemptions = use.preemptions;
   return work;
 }
-}  // namespace
 
 // What this rank has put there itself is there.
 void Pending::begin_pages() {
-  began_ = thread_work();
+  began_ = work_so_far();
   if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
@@ -38,12 +40,11 @@ void Pending::begin_pages() {
 void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
   const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
-  const std::uint64_t moves = guard_.moves();
-  (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
-  work_.moves += guard_.moves() - moves;
   ++work_.publishes;
+  if (touches_.oldest() == nullptr) return guard_.publish_soon(cover_, begin, bytes);
+  (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
   const auto is_home = [this](std::uint64_t at) { return guard_.is_home(cover_, at); };  // or it waits for others
-  if (touches_.oldest() != nullptr && touches_.end(is_home, sys::now_ns())) show_touch();
+  if (touches_.end(is_home, sys::now_ns())) show_touch();
 }
 
 // Whether some of it belongs to the unit at this offset of the buffer.
@@ -161,7 +162,8 @@ void Pending::end_cover() {
   if (error != 0) note_failure(Status::not_moved, {});
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
   home_ns_ = sys::now_ns();
-  const DriverWork now = thread_work();
+  const DriverWork now = work_so_far();
+  work_.moves = now.moves - began_.moves;
   work_.driver_ns = now.driver_ns - began_.driver_ns;
   work_.sleeps = now.sleeps - began_.sleeps;
   work_.preemptions = now.preemptions - began_.preemptions;

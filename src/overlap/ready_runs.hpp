@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Parts of a buffer whose data have come, and which are to go home together. Neighbours become one
+// run, because what the kernel does for a move it does once a run: above all, it interrupts each
+// other processor that runs a thread of the process.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace stretto::overlap {
+
+struct ReadyRun {
+  std::uint64_t offset = 0, bytes = 0;
+  [[nodiscard]] std::uint64_t end() const { return offset + bytes; }
+  bool operator==(const ReadyRun&) const = default;
+};
+
+// Of one cover; parts do not overlap. For one thread.
+class ReadyRuns {
+ public:
+  static constexpr std::size_t kMost = 64;
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  void clear() { count_ = 0; }
+  // False: there is no room, and all is as before.
+  bool add(const ReadyRun& part) {
+    ReadyRun* joined = nullptr;
+    for (std::size_t i = 0; i < count_; ++i) {
+      ReadyRun& run = runs_[i];
+      if (run.end() != part.offset && part.end() != run.offset) continue;
+      if (joined == nullptr) {
+        run = {run.offset < part.offset ? run.offset : part.offset, run.bytes + part.bytes};
+        joined = &run;
+      } else {  // the part fills the gap between two
+        *joined = {joined->offset < run.offset ? joined->offset : run.offset, joined->bytes + run.bytes};
+        run = runs_[--count_];
+        return true;
+      }
+    }
+    if (joined != nullptr) return true;
+    if (count_ == kMost) return false;
+    runs_[count_++] = part;
+    return true;
+  }
+  // One of the runs, which is here no more. Not of an empty set.
+  ReadyRun take() { return runs_[--count_]; }
+
+ private:
+  ReadyRun runs_[kMost];
+  std::size_t count_ = 0;
+};
+
+}  // namespace stretto::overlap
