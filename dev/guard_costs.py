@@ -153,7 +153,7 @@ def main() -> int:
             note(f"measuring {ranks} ranks a node")
             results.append(measurement.row(made))
     document = {
-        "schema": "stretto.overlap.guard_costs/1",
+        "schema": "stretto.guard_costs/1",
         **provenance(mpi),
         "command": " ".join(["dev/guard_costs.py", *sys.argv[1:]]),
         "bytes": measurement.bytes,

@@ -149,7 +149,6 @@ void Guard::drop_cover(Cover* cover, bool reuse) {
   wait_for_driver();
   away_bytes_ -= cover->away_bytes.exchange(0);
   cover->parts = 0;
-  cover->soon.clear();
   spares_.give(cover->spare, reuse);
   cover->state = State::free;
 }

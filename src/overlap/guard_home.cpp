@@ -104,21 +104,19 @@ int Guard::publish(int index, std::uint64_t offset, std::uint64_t bytes) {
 void Guard::publish_soon(int index, std::uint64_t offset, std::uint64_t bytes) {
   ReadyRuns& soon = covers_[index].soon;
   if (!soon.add({offset, bytes})) {
-    bring_soon();
+    bring_soon(index, 0);
     (void)soon.add({offset, bytes});
   }
   due_at(0);
 }
 
-// What cannot go home now, release() brings in the end.
-void Guard::bring_soon() {
-  for (int index = 0; index < kMostCovers; ++index) {
-    ReadyRuns& soon = covers_[index].soon;
-    while (!soon.empty()) {
-      const ReadyRun run = soon.take();
-      (void)publish(index, run.offset, run.bytes);
-    }
-  }
+// Runs of at least so many bytes. What cannot go home now, release() brings in the end.
+void Guard::bring_soon(int index, std::uint64_t least_bytes) {
+  for (ReadyRun run; covers_[index].soon.take(least_bytes, &run);) (void)publish(index, run.offset, run.bytes);
+}
+
+void Guard::bring_due() {
+  for (int index = 0; index < kMostCovers; ++index) bring_soon(index, covers_[index].is_touched ? 0 : kTogetherBytes);
 }
 
 int Guard::release(int index) {
@@ -129,6 +127,8 @@ int Guard::release(int index) {
     // What cannot be released stays registered. A touch of a page that is dropped there gets zeros.
     if (part.bytes != 0) (void)twice([&] { return sys::faults_release(faults_, part); });
   }
+  cover->soon.clear();
+  cover->is_touched = false;
   make_rest_huge(cover);
   const sys::Pages landing = cover->landing;
   const bool reuse = !cover->dirty || twice([&] { return sys::spare_empty(faults_, landing); }) == 0;

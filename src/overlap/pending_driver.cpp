@@ -23,6 +23,7 @@ constexpr std::uint64_t kAheadBytes = 128 << 10;
 DriverWork Pending::work_so_far() const {
   const sys::ThreadUse use = sys::thread_use();
   DriverWork work;
+  work.faults = guard_.touches();
   work.moves = guard_.moves();
   work.driver_ns = sys::thread_processor_ns();
   work.sleeps = use.switches - use.preemptions;
@@ -163,6 +164,7 @@ void Pending::end_cover() {
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
   home_ns_ = sys::now_ns();
   const DriverWork now = work_so_far();
+  work_.faults = now.faults - began_.faults;
   work_.moves = now.moves - began_.moves;
   work_.driver_ns = now.driver_ns - began_.driver_ns;
   work_.sleeps = now.sleeps - began_.sleeps;
@@ -180,7 +182,6 @@ void Pending::note_wanted(Receive& receive) {
 
 void Pending::wanted(std::uint64_t offset) {
   if (!posted_.load(std::memory_order_acquire)) return;
-  ++work_.faults;
   if (touches_.begin(offset, sys::now_ns())) show_touch();
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {

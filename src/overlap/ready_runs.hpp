@@ -40,8 +40,16 @@ class ReadyRuns {
     runs_[count_++] = part;
     return true;
   }
-  // One of the runs, which is here no more. Not of an empty set.
-  ReadyRun take() { return runs_[--count_]; }
+  // A run of at least so many bytes, which is here no more. False: there is none.
+  bool take(std::uint64_t least_bytes, ReadyRun* taken) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (runs_[i].bytes < least_bytes) continue;
+      *taken = runs_[i];
+      runs_[i] = runs_[--count_];
+      return true;
+    }
+    return false;
+  }
 
  private:
   ReadyRun runs_[kMost];

@@ -16,7 +16,8 @@ namespace {
 
 std::vector<ReadyRun> taken(ReadyRuns& runs) {
   std::vector<ReadyRun> all;
-  while (!runs.empty()) all.push_back(runs.take());
+  for (ReadyRun run; runs.take(0, &run);) all.push_back(run);
+  EXPECT_TRUE(runs.empty());
   std::sort(all.begin(), all.end(), [](const ReadyRun& a, const ReadyRun& b) { return a.offset < b.offset; });
   return all;
 }
@@ -27,6 +28,15 @@ TEST(OverlapReadyRuns, NeighboursBecomeOne) {
   EXPECT_EQ(taken(runs), (std::vector<ReadyRun>{{4, 12}, {20, 4}}));
   for (const ReadyRun part : {ReadyRun{4, 4}, {12, 4}, {8, 4}}) EXPECT_TRUE(runs.add(part));
   EXPECT_EQ(taken(runs), (std::vector<ReadyRun>{{4, 12}}));
+}
+
+TEST(OverlapReadyRuns, ShortOnesStayUntilTheyAreAsked) {
+  ReadyRuns runs;
+  for (const ReadyRun part : {ReadyRun{0, 4}, {8, 8}, {20, 12}}) EXPECT_TRUE(runs.add(part));
+  ReadyRun run;
+  EXPECT_TRUE(runs.take(8, &run) && runs.take(8, &run));
+  EXPECT_FALSE(runs.take(8, &run));
+  EXPECT_EQ(taken(runs), (std::vector<ReadyRun>{{0, 4}}));
 }
 
 TEST(OverlapReadyRuns, WhatHasNoRoomIsRefusedAndNeighboursAreNot) {
