@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What fft3d.c and sample_sort.c have in common: options, memory, checksums and the end of a program
+/* What fft3d.c, mlp.c, sample_sort.c and summa.c have in common: options, memory, checksums and the end of a program
  * that is wrong. Only rank 0 speaks where all ranks know the same. */
 #ifndef STRETTO_EXAMPLES_SUPPORT_H
 #define STRETTO_EXAMPLES_SUPPORT_H

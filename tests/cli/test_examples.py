@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The examples. Each says that its result is right, the same with Stretto as without.
 
-fft3d and sample_sort also give one result for any number of ranks, and an error when data are wrong.
+fft3d, sample_sort and summa also give one result for any number of ranks, and an error when data are wrong.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ FEW = (2, 5)
 # Planes and keys that deal out evenly, and others; ranks without any; all keys for one rank.
 CALLS = {
     "fft3d": {"--size 20x10x12": RANKS, "--size 7x3x11": FEW, "--size 8 --fields 3": FEW},
+    "summa": {"--size 70 --panel 50": RANKS, "--size 3": FEW},
     "sample_sort": {"--keys 20000": RANKS, "--keys 20000 --spread skewed": FEW, "--keys 3 --spread equal": FEW},
 }
 
@@ -51,6 +52,15 @@ def test_one_result_for_any_number_of_ranks(name: str, mpi: Mpi) -> None:
         assert len(sums) == 1, arguments
         results += sums
     assert len(set(results)) == len(results), "other arguments, another result"
+
+
+def test_copies_of_a_net_are_equal_and_learn() -> None:
+    mpi = finding.find()
+    ours = environments.rank_environment(build.library(mpi.abi), environments.SERVED_AT_ONCE)
+    for np in (1, 3):
+        done = run(mpi, "mlp", np, "--width", "33", "--layers", "3", "--batch", "7", env=ours)
+        assert done.returncode == 0, done.stderr
+        assert f"ranks {np}," in done.stdout and "seconds per step" in done.stdout
 
 
 # Programs that print one line, and arguments for a short run.
@@ -87,16 +97,18 @@ def test_each_says_the_same_with_and_without(name: str) -> None:
 
 
 @in_turn
-@pytest.mark.parametrize("name, even", [("fft3d", "12"), ("fft3d", "13"), ("sample_sort", "")])
+@pytest.mark.parametrize(
+    "name, even", [("fft3d", "12"), ("fft3d", "13"), ("sample_sort", ""), ("summa", ""), ("mlp", "")]
+)
 def test_wrong_data_are_found(name: str, even: str, mpi: Mpi) -> None:
     spoil = build.compile_program(
-        mpi, "tests/cli/programs/spoilt_alltoall.c", "spoilt_alltoall.so", flags=["-shared", "-fPIC"]
+        mpi, "tests/cli/programs/spoilt_collectives.c", "spoilt_collectives.so", flags=["-shared", "-fPIC"]
     )
     arguments = ["--size", even] if even else []
     done = run(mpi, name, 3, *arguments, env={"LD_PRELOAD": str(spoil)})
     assert done.returncode == 1
     assert done.stderr.count(f"{name}: wrong result: rank ") == 1
-    assert "checksum" not in done.stdout
+    assert "seconds" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -107,6 +119,8 @@ def test_wrong_data_are_found(name: str, even: str, mpi: Mpi) -> None:
         ("fft3d", ["--size", "2000000x2000000x2000000"], "fewer than 2^30 elements, not"),
         ("fft3d", ["--size"], "unknown option or missing value: --size"),
         ("fft3d", ["--repeat", "0"], "--repeat needs a whole number from 1 to"),
+        ("summa", ["--panel", "0"], "--panel needs a whole number from 1 to"),
+        ("mlp", ["--steps", "1"], "--steps needs a whole number from 2 to"),
         ("sample_sort", ["--keys", "many"], "--keys needs a whole number from 0 to"),
         ("sample_sort", ["--spread", "odd"], "--spread is one of uniform, skewed, equal, sorted, not 'odd'"),
         ("sample_sort", ["--nonsense", "1"], "unknown option or missing value: --nonsense"),
@@ -120,7 +134,7 @@ def test_bad_arguments_end_all_ranks_with_one_message(name: str, arguments: list
 
 def test_headers_say_the_options() -> None:
     """The usage that a program prints is the one that its first comment shows."""
-    for name in CALLS:
+    for name in (*CALLS, "mlp"):
         text = (Path(__file__).parents[2] / f"examples/{name}.c").read_text()
         (usage,) = re.findall(r'kUsage\[\] = "(.*)";', text)
         assert f" *   {name} {usage}\n" in text

@@ -80,7 +80,7 @@ def test_the_program_computes_for_the_time_that_it_is_given() -> None:
 def test_the_program_finds_wrong_data(op: str) -> None:
     found = finding.find()
     spoil = build.compile_program(
-        found, "tests/cli/programs/spoilt_alltoall.c", "spoilt_alltoall.so", flags=["-shared", "-fPIC"]
+        found, "tests/cli/programs/spoilt_collectives.c", "spoilt_collectives.so", flags=["-shared", "-fPIC"]
     )
     done = run(found, 2, "--regimes", "b", "--repeat", "1", f"{op}:4096", env={"LD_PRELOAD": str(spoil)})
     assert done.returncode != 0 and f"overlap: {op}: rank 1: " in done.stderr and "wrong words" in done.stderr

@@ -14,14 +14,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("said", "seconds", "best"),
     [
-        ("size 64\nseconds per transform 0.050000, of which in Alltoall 0.043000\n", 0.05),
-        ("seconds per sort: sort 0.020000, split 0.001000, exchange 0.030000, merge 0.002000\n", 0.053),
+        ("size 64\nseconds per transform 0.050000, of which in Alltoall 0.043000\n", 0.05, 0.86),
+        ("seconds per sort: sort 0.025000, split 0.003000, exchange 0.020000, merge 0.002000\n", 0.05, 0.6),
+        ("sgd: 5 steps, 9 features, 2 ranks: right, 0.250 s (97% of the tested samples)\n", 0.25, None),
+        ("Loop time of 1.50 on 2 procs for 100 steps\n", 1.5, None),
+        ("nothing about time\n", 9.0, None),
     ],
 )
-def test_times_that_programs_print(said: str, seconds: float) -> None:
-    assert overlap_programs.seconds_of(said) == pytest.approx(seconds)
+def test_times_that_programs_print(said: str, seconds: float, best: float | None) -> None:
+    times = overlap_programs.times_of(said, 9.0)
+    assert times["seconds"] == pytest.approx(seconds)
+    assert times.get("best_ratio") == (best and pytest.approx(best))
 
 
 def test_costs_are_of_one_call_on_the_median_rank() -> None:
@@ -47,5 +52,5 @@ def test_turns_go_forth_and_back_and_neighbours_are_compared(capsys: pytest.Capt
 
 
 def test_another_program_is_refused() -> None:
-    with pytest.raises(ValueError, match="fft3d, sample_sort"):
-        overlap_programs.parse_programs(["sgd"])
+    with pytest.raises(ValueError, match="'fft4d 3': neither an executable nor one of .*fft3d"):
+        overlap_programs.parse_programs(["fft3d --size 8", "true", "fft4d 3"])

@@ -18,9 +18,13 @@ struct Sources {
   std::uint64_t now = 1;
 
   Message& add(std::uint64_t bytes, std::uint32_t position) {
+    return add(bytes, position, static_cast<std::uint32_t>(messages.size()));
+  }
+  Message& add(std::uint64_t bytes, std::uint32_t position, std::uint32_t host) {
     Message& made = messages.emplace_back();
     made.bytes = bytes;
     made.position = position;
+    made.host = host;
     EXPECT_TRUE(grants.add(&made));
     return made;
   }
@@ -85,6 +89,26 @@ TEST(Grants, TheFirstGetsMostAndNobodyNothing) {
   for (Message& message : s.messages) s.come(message, message.under_way);
   s.give();
   EXPECT_GT(s.messages[0].under_way, s.messages[1].under_way + s.messages[2].under_way);
+}
+
+TEST(Grants, OneSourceOfEachHostSends) {
+  Sources s;
+  for (std::uint32_t i = 0; i < 6; ++i) s.come(s.add(kMiB, i, i % 3), 1);
+  const auto granted = [&](int i) { return s.messages[static_cast<std::size_t>(i)].granted; };
+  const std::uint64_t asked = granted(5);
+  s.give();
+  for (int i = 0; i < 3; ++i) EXPECT_GT(granted(i), asked) << i;
+  for (int i = 3; i < 6; ++i) EXPECT_EQ(granted(i), asked) << i;
+  while (granted(1) != kMiB) {
+    s.come(s.messages[1], s.messages[1].under_way);
+    s.give();
+  }
+  s.give();
+  EXPECT_GT(granted(4), asked);
+  EXPECT_EQ(granted(3), asked);
+  s.grants.hurry(&s.messages[5]);
+  s.give();
+  EXPECT_GT(granted(5), asked);
 }
 
 TEST(Grants, ASourceAloneGetsMoreThanTheFirstOfMany) {

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures whole programs of examples/ on a cluster with each value of STRETTO_OVERLAP, by turns, and
-what the calls of one job cost where they may return early."""
+"""Measures whole programs on a cluster with each value of STRETTO_OVERLAP, by turns, and what the calls of
+one job cost where they may return early."""
 
 from __future__ import annotations
 
 import operator
 import re
 import shlex
+import shutil
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from stretto.core.turns import in_turn
 from stretto.mpi import Mpi, environments
 from stretto.native import programs
 
-EXAMPLES = ("fft3d", "sample_sort")  # what each prints is read by seconds_of
 VALUES = ("off", "on", "auto")
 PATIENCE_S = 180  # until a job counts as hanging
 # Of a rank's calls of one kind, in milliseconds of one call: statistics of the library
@@ -43,9 +43,20 @@ class Request:
 
 def parse_programs(texts: Sequence[str]) -> tuple[str, ...]:
     for text in texts:
-        if not text.split() or text.split()[0] not in EXAMPLES:
-            raise ValueError(f"'{text}': one of {', '.join(EXAMPLES)}, and its arguments")
+        name = next(iter(shlex.split(text)), "")
+        if name not in examples() and not shutil.which(name):
+            raise ValueError(f"'{text}': neither an executable nor one of {', '.join(examples())}")
     return tuple(texts)
+
+
+def examples() -> list[str]:
+    """The programs of examples/ that an MPI's compiler makes."""
+    return [name for name, each in programs.programs().items() if each.sources[0].startswith("examples/")]
+
+
+def argv_of(mpi: Mpi, words: str) -> list[str]:
+    name, *arguments = shlex.split(words)
+    return [str(programs.compiled(mpi, name)) if name in examples() else name, *arguments]
 
 
 def parse_values(text: str) -> tuple[str, ...]:
@@ -54,12 +65,19 @@ def parse_values(text: str) -> tuple[str, ...]:
     return ("off", *others)
 
 
-def seconds_of(output: str) -> float:
-    """Of one transform, or the sum of the phases of one sort."""
-    line = re.search(r"^seconds per (?:transform|sort):?(.*)$", output, re.MULTILINE)
-    if line is None:
-        fail(f"the program does not say how long it took\n{output[-2000:]}", 1)
-    return sum(float(number) for number in re.findall(r"\d+\.\d+", line[1].partition(", of which")[0]))
+def times_of(output: str, whole_job: float) -> Row:
+    """What a program says that it took, else what its job took: of one transform, sort, product or step. Where it
+    says what it took in collectives, `best_ratio` is of a run that hides all of that, or all else, whichever is
+    less."""
+    if line := re.search(r"^seconds per \w+:? *(.*)$", output, re.MULTILINE):
+        parts = line[1].partition(", of which in ")
+        seconds = sum(float(number) for number in re.findall(r"\d+\.\d+", parts[0]))
+        inside = re.search(r"(\d+\.\d+)$", parts[2]) or re.search(r"\bexchange (\d+\.\d+)", parts[0])
+        calls = float(inside[1]) if inside else 0.0
+        return {"seconds": seconds, "best_ratio": max(calls, seconds - calls) / seconds if calls else None}
+    if line := re.search(r"\bright, +(\d+\.\d+) s\b|^Loop time of (\d+\.\d+)", output, re.MULTILINE):
+        return {"seconds": float(line[1] or line[2])}
+    return {"seconds": whole_job}
 
 
 def costs_of(stats: Row) -> Row:
@@ -89,17 +107,15 @@ def runner(request: Request, cluster: Cluster, mpi: Mpi, library: Path, options:
 
 def run(request: Request, cluster: Cluster, mpi: Mpi, library: Path, words: str, options: dict[str, str]) -> Row:
     """One job."""
-    name, *arguments = shlex.split(words)
     file = cluster.directory / "programs.json"
     file.unlink(missing_ok=True)
     env = environments.rank_environment(library, {**options, "STRETTO_STATS": f"json:{file}"})
-    argv = [programs.compiled(mpi, name), *arguments]
-    job = jobs.run(cluster, mpi, argv, where=request.where, env=env, timeout=PATIENCE_S)
+    job = jobs.run(cluster, mpi, argv_of(mpi, words), where=request.where, env=env, timeout=PATIENCE_S)
     if job.returncode:
         fail(f"{words} ended with status {job.returncode}\n{job.stdout[-2000:]}{job.stderr[-2000:]}", 1)
     costs = costs_of(overlap_report.read(file))
     file.unlink()
-    return {"seconds": seconds_of(job.stdout), **costs}
+    return {**times_of(job.stdout, job.seconds), **costs}
 
 
 def measure(request: Request, job: Runner) -> list[Row]:
@@ -119,7 +135,7 @@ def row_of(words: str, value: str, runs: list[Row], off: list[Row]) -> Row:
     """`ratio` is the median of the ratios of neighbouring runs."""
     seconds = [each["seconds"] for each in runs]
     ratios = list(map(operator.truediv, seconds, (each["seconds"] for each in off)))
-    names = [name for name in runs[0] if all(name in each for each in runs)]
+    names = [name for name in runs[0] if all(each.get(name) is not None for each in runs)]
     return {
         "program": words,
         "value": value,
@@ -138,10 +154,18 @@ def show(doc: Row) -> Any:
     for name in ("program", "STRETTO_OVERLAP"):
         table.add_column(name)
     columns = ("in_call_ms", "late_ms", "waited_ms", "driver_ms", *COUNTS)
-    for name in ("ms", "/ off", "calls", "early", *(name.replace("_ms", ", ms").replace("_", " ") for name in columns)):
+    for name in (
+        "ms",
+        "/ off",
+        "at best",
+        "calls",
+        "early",
+        *(name.replace("_ms", ", ms").replace("_", " ") for name in columns),
+    ):
         table.add_column(name, justify="right")
     for r in doc["results"]:
         shown = [f"{r[name]:.1f}" if name in r else "-" for name in columns]
-        head = [f"{1e3 * r['seconds']:.2f}", f"{r['ratio']:.3f}", f"{r['calls']:.0f}", f"{r['early']:.0f}"]
+        best = f"{r['best_ratio']:.3f}" if "best_ratio" in r else "-"
+        head = [f"{1e3 * r['seconds']:.2f}", f"{r['ratio']:.3f}", best, f"{r['calls']:.0f}", f"{r['early']:.0f}"]
         table.add_row(r["program"], r["value"], *head, *shown)
     out.print(table)

@@ -138,6 +138,7 @@ void Connection::post_recv(Message* message) {
   Slot* const slot = find_slot(message->key);
   table_.add(message);
   if (slot == nullptr) {
+    message->host = host_;
     if (!shared_.grants.add(message)) return no_memory();
     return asks_.push(message);
   }

@@ -30,7 +30,8 @@ class Connection {
  public:
   enum class Stage : std::uint8_t { idle, opening, open, lost };
 
-  Connection(Shared& shared, int peer) : shared_(shared), peer_(peer) {}
+  // `host`: a rank that runs where the peer does. All peers there have the same.
+  Connection(Shared& shared, int peer, std::uint32_t host) : shared_(shared), peer_(peer), host_(host) {}
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -198,6 +199,7 @@ class Connection {
 
   Shared& shared_;
   const int peer_;
+  const std::uint32_t host_;
   Stage stage_ = Stage::idle;
   Status status_ = Status::ok;  // why it is lost
   Lost lost_;

@@ -158,6 +158,7 @@ class Driver {
   bool take_commands();
   void perform(const Command& command);
   void meet(int peer, const Endpoint& endpoint);
+  [[nodiscard]] std::uint32_t host_of(const Endpoint& endpoint) const;
   bool wait_for_events(bool more);
   void note_event(const sys::Ready& ready);
   void fail_all(Status status);

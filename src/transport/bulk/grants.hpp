@@ -10,9 +10,10 @@
 //     The receive grants them even if the window is full. As long as they are under way, they leave
 //     less of the window to others.
 //   - More is granted to sources that have sent something, in the order of the receives' positions.
-//   - The first of them has three quarters of the window. All others together have as much as a
-//     window again, a piece at a time, whoever has got least so far: the links of their sources are
-//     not to stand idle, and the first one's may be busy.
+//   - The first of them has three quarters of the window. The first ones of the other hosts have
+//     half a window together: their links are not to stand idle, and the first one's may be busy.
+//   - Of each host only one source sends, because they share a link: what is wanted later would
+//     take from what is wanted sooner.
 //   - A receive that somebody waits for becomes the first one (hurry).
 //
 // For the driver thread.
@@ -40,6 +41,9 @@ class Grants {
     message->under_way = message->granted;
     under_way_ += message->under_way;
     if (message->granted >= message->bytes) return true;
+    if (message->host >= seen_.size() &&
+        (!seen_.resize(message->host + 1, 0) || !next_of_hosts_.resize(message->host + 1, nullptr)))
+      return false;
     return put(message);
   }
   void arrived(Message* message, std::uint64_t bytes, std::uint64_t now_ns) {
@@ -83,11 +87,11 @@ class Grants {
     const std::uint64_t most = waiting_.size() == 1 ? 4 * window_ : window_ / 4 * 3;
     while (first->under_way < most && first->granted < first->bytes)
       grant(first, std::clamp(window_ / 8, kPiece, kMostPiece));
-    const std::uint64_t others = std::max(window_, 3 * kOthersPiece);
-    for (std::uint64_t left = under_way_ - first->under_way; left < others; left += kOthersPiece) {
-      Message* const other = least_served(first);
-      if (other == nullptr) break;
-      grant(other, kOthersPiece);
+    const std::size_t count = find_next_of_hosts(first);
+    const std::uint64_t share = count == 0 ? 0 : std::max(window_ / 2 / count, kOthersPiece);
+    for (std::size_t i = 0; i < count; ++i) {
+      Message* const other = next_of_hosts_[i];
+      while (other->under_way < share && other->granted < other->bytes) grant(other, kOthersPiece);
     }
     for (std::size_t i = 0; i < waiting_.size();) {
       Message* const message = waiting_[i];
@@ -111,15 +115,17 @@ class Grants {
     }
     return nullptr;
   }
-  // Of those that have little under way.
-  Message* least_served(const Message* first) const {
-    Message* found = nullptr;
+  // The first one of each host but that of `first`. Returns how many there are.
+  std::size_t find_next_of_hosts(const Message* first) {
+    std::size_t count = 0;
+    ++turn_;
+    seen_[first->host] = turn_;
     for (Message* const message : waiting_) {
-      const bool is_able = message != first && is_present(*message) && message->under_way < 2 * kOthersPiece &&
-                           message->granted < message->bytes;
-      if (is_able && (found == nullptr || message->granted < found->granted)) found = message;
+      if (seen_[message->host] == turn_ || !is_present(*message) || message->granted == message->bytes) continue;
+      seen_[message->host] = turn_;
+      next_of_hosts_[count++] = message;
     }
-    return found;
+    return count;
   }
   bool put(Message* message) {
     std::size_t at = waiting_.size();
@@ -151,6 +157,9 @@ class Grants {
   }
 
   Array<Message*, PrivateHeap> waiting_;  // receives that are not all granted, by position
+  Array<Message*, PrivateHeap> next_of_hosts_;
+  Array<std::uint64_t, PrivateHeap> seen_;  // by host: in this turn of give()
+  std::uint64_t turn_ = 0;
   std::uint64_t under_way_ = 0, window_ = 512 << 10;
   std::uint64_t rate_ = 128 << 10;  // bytes in kWindowNs
   std::uint64_t since_ns_ = 0, measured_ = 0;

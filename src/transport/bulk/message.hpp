@@ -47,6 +47,7 @@ struct Message {
   std::uint64_t bytes = 0;
   RangeAside aside;
   std::uint32_t position = 0;  // of a receive among others
+  std::uint32_t host = 0;      // of a receive's peer: a rank there
   Listener listener;
   std::uint32_t order_count = 0;
   Range order[kMostRanges] = {};

@@ -7,7 +7,8 @@
 namespace stretto::transport::bulk {
 
 struct Peer {
-  Peer(Shared& shared, int rank_of_peer) : rank(rank_of_peer), connection(shared, rank_of_peer) {}
+  Peer(Shared& shared, int rank_of_peer, std::uint32_t host)
+      : rank(rank_of_peer), connection(shared, rank_of_peer, host) {}
 
   const int rank;
   Connection connection;

@@ -95,7 +95,15 @@ void Driver::meet(int rank, const Endpoint& endpoint) {
   const auto at = static_cast<std::size_t>(rank);
   if (at >= peers_.size() && (!endpoints_.resize(at + 1, {}) || !peers_.resize(at + 1, nullptr))) return;
   endpoints_[at] = endpoint;
-  if (rank != shared_.rank) peers_[at] = PrivateHeap::make<Peer>(shared_, rank);
+  if (rank != shared_.rank) peers_[at] = PrivateHeap::make<Peer>(shared_, rank, host_of(endpoint));
+}
+
+// The first rank of its host: hosts differ in their addresses.
+std::uint32_t Driver::host_of(const Endpoint& endpoint) const {
+  const Endpoint* const first = std::find_if(endpoints_.begin(), endpoints_.end(), [&](const Endpoint& other) {
+    return other.able && other.addresses[0].ip == endpoint.addresses[0].ip;
+  });
+  return static_cast<std::uint32_t>(first - endpoints_.begin());
 }
 
 // False: the system does not let the driver wait.

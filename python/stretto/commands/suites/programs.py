@@ -20,7 +20,14 @@ from stretto.mpi.launching import JobFailed, JobHangs
 from stretto.native import probe
 from stretto.native.build import library_for
 
-USUAL = ["fft3d --size 64 --repeat 5", "sample_sort --keys 400000 --repeat 10"]
+USUAL = [
+    "fft3d --size 64 --repeat 40",
+    "fft3d --size 64 --fields 4 --repeat 10",
+    "sample_sort --keys 400000 --repeat 40",
+    "summa --size 1024 --panel 256 --repeat 20",
+    "mlp --width 512 --layers 6 --batch 64 --steps 20",
+    "sgd 200 65536",
+]
 
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")]
 Programs = Annotated[
@@ -28,7 +35,7 @@ Programs = Annotated[
     typer.Option(
         "--program",
         metavar="'NAME ARGS'",
-        help=f"{' or '.join(overlap_programs.EXAMPLES)}, with its arguments. May be repeated.",
+        help="One of examples/, or any executable, with its arguments. May be repeated.",
     ),
 ]
 Values = Annotated[
@@ -53,8 +60,9 @@ def command(
 ) -> None:
     """Measure whole programs with each value of STRETTO_OVERLAP, by turns, on a cluster.
 
-    Programs are those of examples/, and time themselves: a transform, or a sort. Beside the times stand what one call \
-cost, on the median of the ranks.
+    Programs of examples/ time themselves: a transform, a sort, a product or a step. So does LAMMPS. Of other programs \
+the whole job is timed. "At best" is of a run that hides all its collectives, or all its computing, whichever is less. \
+Beside the times stand what one call cost, on the median of the ranks.
 
     [dim]stretto cluster up --leaves 1 --hosts 2 --per-host 1 --host-rate 200M[/]
     [dim]stretto bench --suite programs --program 'fft3d --size 64 --repeat 5'[/]
