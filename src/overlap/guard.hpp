@@ -18,7 +18,7 @@
 //   from   by                                 to     what happens
 //   -      cover()                            away   it moves to the landing; a touch waits
 //   away   publish(), release()               home   it moves back
-//   away   publish_soon()                     home   it moves back with its neighbours, in some events()
+//   away   publish_soon()                     home   it moves back later, with its neighbours
 //   away   publish(), in a huge page          ready  it waits for the rest of the huge page
 //   ready  the rest is ready, too             home   the huge page moves back as a whole
 //   ready  a thread waits for the huge page   home   the huge page is opened: its pages go home as
@@ -176,10 +176,10 @@ class Guard {
   [[nodiscard]] std::uint64_t touches() const { return touches_; }
   // Brings whole pages home, or makes them ready. Pages that are home already are passed over.
   int publish(int cover, std::uint64_t offset, std::uint64_t bytes);
-  // The same later: once a run of neighbours has kTogetherBytes, with the next events(). The alarm asks
-  // for these. Once a thread has touched what is away, all runs go home with each events(): it may wait
-  // for any of them. So the driver moves at most once a turn for each run, and mostly moves much
-  // (ready_runs.hpp). release() leaves none.
+  // The same later: once a run of neighbours has kTogetherBytes, with the next events(). The alarm
+  // asks for these. Once a thread has touched what is away, all runs go home with each events():
+  // it may wait for any of them. So the driver moves at most once a turn for each run, and mostly
+  // moves much (ready_runs.hpp). release() leaves none.
   void publish_soon(int cover, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_home(int cover, std::uint64_t offset) const {
     return page(covers_[cover], offset).load(std::memory_order_acquire) == kHome;

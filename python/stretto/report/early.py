@@ -39,8 +39,8 @@ def advice(run: Figures) -> str | None:
     named = ", ".join(f"{place_text(place)} {percent(moving / run.share.run)}" for place, moving in most)
     return (
         f"STRETTO_OVERLAP=auto could hide at most {percent(hidden / run.share.run)} of the run, if it computes "
-        f"between these calls and the use of their data: {named}. A recording (`stretto run --record`) says how much it computes "
-        "there."
+        f"between these calls and the use of their data: {named}. A recording (`stretto run --record`) says how much "
+        "it computes there."
     )
 
 
