@@ -334,6 +334,43 @@ def programs_costs(doc: Doc) -> Lines:
     return table((*head, "faults", "hurries", "runs of pages"), rows)
 
 
+# ---- dev/guard_costs.py --------------------------------------------------------------------------
+
+
+@view("stretto.guard_costs")
+def guard_ranks(doc: Doc) -> Lines:
+    """What one call costs a rank, by ranks on a node."""
+    names = ("moves", "faults", "driver_sleeps", "driver_preemptions", "driver_ms", "late_ms")
+    rows = [
+        [
+            str(r["ranks_a_node"]),
+            size(r["block_bytes"]),
+            str(r["threads"]),
+            str(r["descriptors"]),
+            *(f"{r[name]:.1f}" for name in names),
+        ]
+        for r in doc["results"]
+    ]
+    head = ("ranks a node", "block", "threads", "descriptors", "moves", "touches that wait", "driver sleeps")
+    return table((*head, "is preempted", "works, ms", "until all data, ms"), rows)
+
+
+@view("stretto.guard_costs")
+def guard_machine(doc: Doc) -> Lines:
+    """What one call of all ranks costs the machine, returning early and blocking."""
+    rows = [
+        [
+            str(r["ranks_a_node"]),
+            *(f"{r[f'processor_ms_{way}']:.0f}" for way in ("early", "blocking")),
+            *(f"{r[f'switches_{way}']:.0f}" for way in ("early", "blocking")),
+            *(f"{max(0, r[f'shootdowns_{way}']):.0f}" for way in ("early", "blocking")),
+        ]
+        for r in doc["results"]
+    ]
+    names = ("processors, ms", "switches of threads", "shootdowns")
+    return table(("ranks a node", *(f"{name}{way}" for name in names for way in ("", ", blocking"))), rows)
+
+
 # ---- stretto bench --suite paper -----------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@
 //   from   by                                 to     what happens
 //   -      cover()                            away   it moves to the landing; a touch waits
 //   away   publish(), release()               home   it moves back
+//   away   publish_soon()                     home   it moves back later, with its neighbours
 //   away   publish(), in a huge page          ready  it waits for the rest of the huge page
 //   ready  the rest is ready, too             home   the huge page moves back as a whole
 //   ready  a thread waits for the huge page   home   the huge page is opened: its pages go home as
@@ -65,6 +66,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "overlap/ready_runs.hpp"
 #include "overlap/spares.hpp"
 #include "sys/faults.hpp"
 
@@ -138,6 +140,7 @@ class Guard {
     Alarm alarm;
   };
   static constexpr std::uint64_t kPatienceNs = 1'000'000;
+  static constexpr std::uint64_t kTogetherBytes = 32 << 10;
 
   Guard() = default;
   ~Guard() { close(); }
@@ -167,8 +170,17 @@ class Guard {
   [[nodiscard]] std::uint64_t away_bytes(int cover) const {
     return covers_[cover].away_bytes.load(std::memory_order_acquire);
   }
+  // So far: calls of the kernel that have brought pages home, and touches of pages that were away,
+  // as often as the kernel told of them.
+  [[nodiscard]] std::uint64_t moves() const { return moves_; }
+  [[nodiscard]] std::uint64_t touches() const { return touches_; }
   // Brings whole pages home, or makes them ready. Pages that are home already are passed over.
   int publish(int cover, std::uint64_t offset, std::uint64_t bytes);
+  // The same later: once a run of neighbours has kTogetherBytes, with the next events(). The alarm
+  // asks for these. Once a thread has touched what is away, all runs go home with each events():
+  // it may wait for any of them. So the driver moves at most once a turn for each run, and mostly
+  // moves much (ready_runs.hpp). release() leaves none.
+  void publish_soon(int cover, std::uint64_t offset, std::uint64_t bytes);
   [[nodiscard]] bool is_home(int cover, std::uint64_t offset) const {
     return page(covers_[cover], offset).load(std::memory_order_acquire) == kHome;
   }
@@ -202,6 +214,8 @@ class Guard {
     sys::Pages landing;
     std::atomic<Spares::Spare*> spare{nullptr};  // the last one, when there is no cover
     std::atomic<std::uint64_t> away_bytes{0};
+    ReadyRuns soon;                           // what publish_soon() has left; the driver's, as the next one
+    bool is_touched = false;                  // a thread has waited, and may wait for what comes next
     bool dirty = false;                       // the landing has pages still
     std::size_t units = 0;                    // 0: it has no huge pages
     std::uint64_t begin = 0, lead_bytes = 0;  // where it began; of the first unit before that
@@ -231,6 +245,8 @@ class Guard {
   std::uint64_t mark_home(Cover* cover, std::uint64_t offset, std::uint64_t bytes);
   int bring(Cover* cover, const Piece& piece, std::uint64_t* done);
   int bring_all(Cover* cover, std::uint64_t offset, std::uint64_t end, std::uint8_t least = kAway);
+  void bring_soon(int cover, std::uint64_t least_bytes);
+  void bring_due();
   int bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done);
   // ---- huge pages ----
   template <class Each>
@@ -253,6 +269,7 @@ class Guard {
   void make_rest_huge(Cover* cover);
   void due_at(std::uint64_t ns);
   // ---- events ----
+  [[nodiscard]] bool is_answered(const Told& told) const;
   int take_in();
   void apply(const sys::FaultEvent& event);
   void on_fault(const sys::FaultEvent& event);
@@ -277,6 +294,7 @@ class Guard {
   std::atomic<std::uint64_t> applying_{0};  // odd: the driver reads events and applies them
   Told told_[kMostTold];
   int told_begin_ = 0, told_count_ = 0;
+  std::uint64_t moves_ = 0, touches_ = 0;
   std::uint64_t due_ns_ = kNever;
   static constexpr std::size_t kMostOwed = 1024;
   std::atomic<std::uint64_t> owed_[kMostOwed] = {};

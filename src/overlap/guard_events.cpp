@@ -31,14 +31,21 @@ int Guard::events(Told* told, int most, int* count) {
   }
   int error = 0;
   while (error == 0 && told_count_ <= kMostTold / 2) error = take_in();
+  bring_due();
   open_overdue();
   for (; *count < most && told_count_ > 0; --told_count_) {
     const Told& next = told_[told_begin_];
     if (next.kind == Told::Kind::fork_end) sys::close_descriptor(next.fd);
-    told[(*count)++] = next;
+    if (!is_answered(next)) told[(*count)++] = next;
     told_begin_ = (told_begin_ + 1) % kMostTold;
   }
   return error == EAGAIN ? 0 : error;
+}
+
+// A fault whose page has gone home meanwhile, which has woken the thread.
+bool Guard::is_answered(const Told& told) const {
+  if (told.kind != Told::Kind::fault || covers_[told.cover].state != State::live) return false;
+  return told.offset < covers_[told.cover].landing.bytes && is_home(told.cover, told.offset);
 }
 
 // ---- events ----
@@ -76,7 +83,11 @@ void Guard::on_fault(const sys::FaultEvent& event) {
   told.thread = event.thread;
   told.bytes = faults_.page_bytes;
   const bool is_away = find(at, &told.cover, &told.offset);
-  if (is_away) is_wanted(&covers_[told.cover], told.offset);
+  if (is_away) {
+    ++touches_;
+    covers_[told.cover].is_touched = true;
+    is_wanted(&covers_[told.cover], told.offset);
+  }
   if (is_away && tell(told)) return;
   std::size_t done = 0;
   if (is_away || sys::faults_zero(faults_, address(at), faults_.page_bytes, &done) != 0)

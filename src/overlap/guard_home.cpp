@@ -50,6 +50,7 @@ int Guard::bring_by_copy(Cover* cover, const Piece& piece, std::uint64_t* done) 
 int Guard::bring(Cover* cover, const Piece& piece, std::uint64_t* done) {
   std::size_t moved = 0;
   char* const from = cover->landing.at + piece.offset;
+  ++moves_;
   const int error = sys::faults_move_in(faults_, address(piece.at), from, piece.bytes, &moved);
   *done = moved;
   if (moved != 0 || error == 0 || error == EAGAIN || error == EEXIST) return moved != 0 ? 0 : error;
@@ -100,6 +101,24 @@ int Guard::publish(int index, std::uint64_t offset, std::uint64_t bytes) {
   return error;
 }
 
+void Guard::publish_soon(int index, std::uint64_t offset, std::uint64_t bytes) {
+  ReadyRuns& soon = covers_[index].soon;
+  if (!soon.add({offset, bytes})) {
+    bring_soon(index, 0);
+    (void)soon.add({offset, bytes});
+  }
+  due_at(0);
+}
+
+// Runs of at least so many bytes. What cannot go home now, release() brings in the end.
+void Guard::bring_soon(int index, std::uint64_t least_bytes) {
+  for (ReadyRun run; covers_[index].soon.take(least_bytes, &run);) (void)publish(index, run.offset, run.bytes);
+}
+
+void Guard::bring_due() {
+  for (int index = 0; index < kMostCovers; ++index) bring_soon(index, covers_[index].is_touched ? 0 : kTogetherBytes);
+}
+
 int Guard::release(int index) {
   Cover* const cover = &covers_[index];
   if (const int error = publish(index, 0, cover->landing.bytes)) return error;
@@ -108,6 +127,8 @@ int Guard::release(int index) {
     // What cannot be released stays registered. A touch of a page that is dropped there gets zeros.
     if (part.bytes != 0) (void)twice([&] { return sys::faults_release(faults_, part); });
   }
+  cover->soon.clear();
+  cover->is_touched = false;
   make_rest_huge(cover);
   const sys::Pages landing = cover->landing;
   const bool reuse = !cover->dirty || twice([&] { return sys::spare_empty(faults_, landing); }) == 0;

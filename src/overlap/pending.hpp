@@ -108,6 +108,7 @@ class Pending {
   Status post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, std::uint32_t part,
                    transport::bulk::Handle* handle);
   bool write_note(const Exchange& call);
+  [[nodiscard]] DriverWork work_so_far() const;
   void begin_pages();
   void has_arrived(const transport::bulk::Message& message, std::uint64_t offset, std::uint64_t bytes);
   void has_finished(const transport::bulk::Message& message, Status status);
@@ -154,7 +155,7 @@ class Pending {
   Array<std::uint32_t, PrivateHeap> wanted_;
   std::uint64_t returned_ns_ = 0, home_ns_ = 0;
   Touches touches_;                                        // the driver's
-  DriverWork work_;                                        // the driver's
+  DriverWork work_, began_;                                // the driver's; what its thread had used by then
   std::atomic<std::uint64_t> held_ns_{0};                  // since when a function of MPI waits; 0: none
   std::atomic<std::uint64_t> caught_ns_{0}, calls_ns_{0};  // when a system call first waited, and all of them how long
   char* copy_ = nullptr;                                   // of what is sent, and of what is sent on

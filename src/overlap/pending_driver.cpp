@@ -16,11 +16,24 @@ namespace {
 // A fault asks for the rest of its block. Another one in the same block asks again only if it is
 // so far ahead of what has come.
 constexpr std::uint64_t kAheadBytes = 128 << 10;
+
 }  // namespace
+
+// What the driver's thread has used so far.
+DriverWork Pending::work_so_far() const {
+  const sys::ThreadUse use = sys::thread_use();
+  DriverWork work;
+  work.faults = guard_.touches();
+  work.moves = guard_.moves();
+  work.driver_ns = sys::thread_processor_ns();
+  work.sleeps = use.switches - use.preemptions;
+  work.preemptions = use.preemptions;
+  return work;
+}
 
 // What this rank has put there itself is there.
 void Pending::begin_pages() {
-  work_.driver_ns = sys::thread_processor_ns();
+  began_ = work_so_far();
   if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
@@ -28,10 +41,11 @@ void Pending::begin_pages() {
 void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
   const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
-  (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
   ++work_.publishes;
+  if (touches_.oldest() == nullptr) return guard_.publish_soon(cover_, begin, bytes);
+  (void)guard_.publish(cover_, begin, bytes);  // what it cannot bring now, release() brings in the end
   const auto is_home = [this](std::uint64_t at) { return guard_.is_home(cover_, at); };  // or it waits for others
-  if (touches_.oldest() != nullptr && touches_.end(is_home, sys::now_ns())) show_touch();
+  if (touches_.end(is_home, sys::now_ns())) show_touch();
 }
 
 // Whether some of it belongs to the unit at this offset of the buffer.
@@ -149,7 +163,12 @@ void Pending::end_cover() {
   if (error != 0) note_failure(Status::not_moved, {});
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
   home_ns_ = sys::now_ns();
-  work_.driver_ns = sys::thread_processor_ns() - work_.driver_ns;
+  const DriverWork now = work_so_far();
+  work_.faults = now.faults - began_.faults;
+  work_.moves = now.moves - began_.moves;
+  work_.driver_ns = now.driver_ns - began_.driver_ns;
+  work_.sleeps = now.sleeps - began_.sleeps;
+  work_.preemptions = now.preemptions - began_.preemptions;
   touches_.end_all(home_ns_);
   note_.touched(0, -1);
   home_.store(true, std::memory_order_release);
@@ -163,7 +182,6 @@ void Pending::note_wanted(Receive& receive) {
 
 void Pending::wanted(std::uint64_t offset) {
   if (!posted_.load(std::memory_order_acquire)) return;
-  ++work_.faults;
   if (touches_.begin(offset, sys::now_ns())) show_touch();
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {

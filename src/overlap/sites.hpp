@@ -27,12 +27,18 @@ struct DriverWork {
   std::uint64_t faults = 0;     // pages that a thread waited for, as often as the kernel told of them
   std::uint64_t hurries = 0;    // requests to a source: this next
   std::uint64_t publishes = 0;  // runs of pages that it brought home
-  std::uint64_t driver_ns = 0;  // processor time of the thread, from the call to the last page
+  std::uint64_t moves = 0;      // calls of the kernel for that
+  // From the call to the last page: processor time of the thread, how often it slept, and how often
+  // another thread took its processor.
+  std::uint64_t driver_ns = 0, sleeps = 0, preemptions = 0;
   DriverWork& operator+=(const DriverWork& more) {
     faults += more.faults;
     hurries += more.hurries;
     publishes += more.publishes;
+    moves += more.moves;
     driver_ns += more.driver_ns;
+    sleeps += more.sleeps;
+    preemptions += more.preemptions;
     return *this;
   }
 };

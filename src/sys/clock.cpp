@@ -29,7 +29,8 @@ ThreadUse thread_use() {
   const auto ns = [](const timeval& time) {
     return static_cast<std::uint64_t>(time.tv_sec) * 1000000000u + static_cast<std::uint64_t>(time.tv_usec) * 1000u;
   };
-  return {ns(use.ru_utime) + ns(use.ru_stime), static_cast<std::uint64_t>(use.ru_nvcsw + use.ru_nivcsw)};
+  return {ns(use.ru_utime) + ns(use.ru_stime), static_cast<std::uint64_t>(use.ru_nvcsw + use.ru_nivcsw),
+          static_cast<std::uint64_t>(use.ru_nivcsw)};
 }
 
 void thread_yield() { sched_yield(); }

@@ -332,7 +332,8 @@ inline void fetch_to_write(const void* line) {
 // What the calling thread has used since its start.
 struct ThreadUse {
   std::uint64_t processor_ns = 0;
-  std::uint64_t switches = 0;  // how often it has left its processor
+  std::uint64_t switches = 0;     // how often it has left its processor
+  std::uint64_t preemptions = 0;  // of these: because another thread was to have it
 };
 ThreadUse thread_use();
 std::uint64_t thread_processor_ns();  // the first of these, to the nanosecond

@@ -22,6 +22,8 @@ M = 1 << 20
         ("alltoall", 1024, 8, 2, "8192", True, "a rank receives 8K bytes, and the ranks are on 2 nodes"),
         ("bcast", 256 << 10, 8, 2, "", True, "a rank receives 256K bytes, and the ranks are on 2 nodes"),
         ("scatter", 128 << 10, 8, 2, "auto", False, "a rank receives 128K bytes, and 256K are the least"),
+        ("scan", 128 << 10, 8, 2, "on", False, "it has 128K bytes, and 256K are the least"),
+        ("reduce_scatter", 128 << 10, 8, 2, "on", True, "a rank receives 1M bytes, and the ranks are on 2 nodes"),
         ("barrier", 0, 8, 2, "on", False, "barrier never does"),
     ],
 )

@@ -149,6 +149,20 @@ DATA = {
         ],
     },
 }
+DATA["guard_costs"] = {
+    "results": [
+        {
+            "ranks_a_node": 8,
+            "block_bytes": 1 << 18,
+            "threads": 3,
+            "descriptors": 55,
+            **{"moves": 90.0, "faults": 5.7, "driver_sleeps": 79.0, "driver_preemptions": 9.8},
+            **{"driver_ms": 9.2, "late_ms": 127.5, "processor_ms_early": 350.0, "processor_ms_blocking": 347.5},
+            **{"switches_early": 35532.4, "switches_blocking": 66345.8},
+            **{"shootdowns_early": 2.2, "shootdowns_blocking": -0.2},
+        }
+    ]
+}
 DATA["neighbors"] = {
     "geomean": {"4": 0.5},
     "results": [{"np": 4, "neighbors": 3, "bytes": 64, "us": 2.0, "mpi_us": 4.0, "ratio": 0.5}],
@@ -226,6 +240,8 @@ SHOWN = {
     ("nonblocking", "many"): "| 2 | MPI_Ibcast | 40000 B | 0.75 |",
     ("nonblocking", "calls"): "| 2 | Ibcast | 8 B | 1 us | 2 us | 0.50 | 1.5 us | 2.5 us | 1.25 us | 2.25 us |",
     ("overlap.programs", "costs"): "| `fft3d` | on | 51.0 | 1.02 | 4 | 1.0 | 44.0 | 42.0 | 3.0 | 30.0 | 1.0 | 50.0 |",
+    ("guard_costs", "ranks"): "| 8 | 256 KiB | 3 | 55 | 90.0 | 5.7 | 79.0 | 9.8 | 9.2 | 127.5 |",
+    ("guard_costs", "machine"): "| 8 | 350 | 348 | 35532 | 66346 | 2 | 0 |",
     ("overlap.pages", "loop"): "| no | later | 1000 | 1100 | 1.10 | 1200 | 25% |",
     ("model.chains", "best"): "| 9 | 8 | 2 | 5 | 3 | 6 | 1.20 |",
 }

@@ -71,7 +71,7 @@ def test_the_page_loads_nothing(on: dict[str, Any], off: dict[str, Any]) -> None
 
 
 def test_all_parts_are_there(on: dict[str, Any], off: dict[str, Any]) -> None:
-    parts = "verdict split compare collectives places balance waits sizes time placement left provenance"
+    parts = "verdict early split compare collectives places balance waits sizes time placement left provenance"
     assert Loads(page.render(on, off)).ids == set(parts.split())
     assert Loads(page.render(on)).ids == set(parts.split()) - {"compare"}
 

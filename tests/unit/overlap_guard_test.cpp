@@ -121,6 +121,77 @@ TEST_P(OverlapGuard, FaultsMeetPagesThatAreJustPublished) {
   });
 }
 
+// What comes in a turn of the driver goes home by one call of the kernel, if it is one run.
+TEST_P(OverlapGuard, PartsOfATurnGoHomeTogether) {
+  run([](Guard& guard, Driver& driver) {
+    const Mapped buffer(kBytes, 7);
+    const int cover = cover_of(guard, buffer.pages());
+    receive(guard, cover);
+    std::uint64_t before = 0;
+    EXPECT_EQ(driver.run([&] {
+      before = guard.moves();
+      for (const std::size_t part : {3, 1, 0, 2, 7}) guard.publish_soon(cover, part * 4 * kPage, 4 * kPage);
+      EXPECT_FALSE(guard.is_home(cover, 0));
+      return 0;
+    }),
+              0);
+    EXPECT_TRUE(has_received(buffer.at(), 16));
+    EXPECT_TRUE(has_received(buffer.at() + 28 * kPage, 4, 28));
+    EXPECT_EQ(driver.run([&] { return static_cast<int>(guard.moves() - before); }), 2);
+    EXPECT_EQ(guard.away_bytes(cover), kBytes - 20 * kPage);
+    EXPECT_EQ(driver.release(cover), 0);
+    EXPECT_TRUE(has_received(buffer.at()));
+  });
+}
+
+// Threads touch pages that are to go home with the next turn, or go home at once, many times.
+TEST_P(OverlapGuard, FaultsMeetPagesThatAreToGoHomeSoon) {
+  run([](Guard& guard, Driver& driver) {
+    const Mapped buffer(kBytes, 7);
+    for (int round = 0; round < 20; ++round) {
+      const int cover = cover_of(guard, buffer.pages());
+      receive(guard, cover);
+      std::vector<std::thread> touchers;
+      for (const std::size_t first : {0, 32})
+        touchers.emplace_back([&, first] { EXPECT_TRUE(has_received(buffer.at() + first * kPage, 32, first)); });
+      for (std::size_t i = 0; i < kPages; i += 4) {
+        const std::size_t at = (i * 5 + 4 * static_cast<std::size_t>(round)) % kPages * kPage;
+        EXPECT_EQ(driver.run([&] {
+          if (i % 16 == 0) return guard.publish(cover, at, 4 * kPage);
+          guard.publish_soon(cover, at, 4 * kPage);
+          return 0;
+        }),
+                  0);
+      }
+      for (std::thread& each : touchers) each.join();
+      EXPECT_EQ(driver.release(cover), 0);
+      EXPECT_TRUE(has_received(buffer.at()));
+    }
+    EXPECT_EQ(driver.count(Told::Kind::clash), 0);
+  });
+}
+
+// A cover that ends takes what was to go home with it: the next one in its place has none of it.
+TEST_P(OverlapGuard, ACoverThatEndsLeavesNothingToGoHome) {
+  run([](Guard& guard, Driver& driver) {
+    const Mapped buffer(kBytes, 7);
+    for (int round = 0; round < 3; ++round) {
+      const int cover = cover_of(guard, buffer.pages());
+      receive(guard, cover);
+      EXPECT_EQ(driver.run([&] {
+        guard.publish_soon(cover, 0, 8 * kPage);
+        return guard.release(cover);
+      }),
+                0);
+      EXPECT_TRUE(has_received(buffer.at()));
+      const int next = cover_of(guard, buffer.pages());
+      driver.run([] { return 0; });
+      EXPECT_EQ(guard.away_bytes(next), kBytes);
+      EXPECT_EQ(driver.release(next), 0);
+    }
+  });
+}
+
 TEST_P(OverlapGuard, ReleaseBringsHomeWhatIsThere) {
   run([](Guard& guard, Driver& driver) {
     const Mapped buffer(kBytes, 7);

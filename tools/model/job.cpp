@@ -9,6 +9,7 @@
 //   job export FORMAT FILE RECORDING...   chrome, goal, ti or otf2 (job_export.hpp)
 //   job import ANCHOR FILE            an OTF2 archive as a packed recording (job_import.hpp)
 //   job scale RANKS FILE (-- RECORDING...)...   the same program on so many ranks (job_scale.hpp)
+//   job early [OPTION]... -- RECORDING...   what could hide if calls returned early (job_early.hpp)
 //   job tune [OPTION]... -- RECORDING...        its collectives and their schedules (job_tune.hpp)
 //   job replay [OPTION]... -- RECORDING...   in virtual time (job_what_if.cpp has the options)
 #include <algorithm>
@@ -18,6 +19,7 @@
 
 #include "job_actions.hpp"
 #include "job_clocks.hpp"
+#include "job_early.hpp"
 #include "job_export.hpp"
 #include "job_import.hpp"
 #include "job_scale.hpp"
@@ -190,12 +192,14 @@ void job(int argc, char** argv) {
   } else if (command == "scale") {
     (void)behind(2);
     scale_job(words);
+  } else if (command == "early") {
+    early_job(words);
   } else if (command == "tune") {
     tune_job(words);
   } else if (command == "replay") {
     replay_job(words);
   } else {
-    stop("usage: stretto-model job pack|calls|summary|timeline|export|import|scale|tune|replay ...");
+    stop("usage: stretto-model job pack|calls|summary|timeline|early|export|import|scale|tune|replay ...");
   }
 }
 

@@ -77,6 +77,11 @@ struct Action {
 inline bool is_rooted(Collective collective) {
   return collective != Collective::count_ && runs_ahead(collective) && !is_neighborhood(collective);
 }
+// Whether the rank becomes a member of a communicator in it, or others do.
+inline bool makes_comm(const Action& action) {
+  if (action.act == Act::collective) return action.collective == Collective::count_;
+  return action.act == Act::local && action.made_comm >= 0;
+}
 // A collective that has schedules, and moves about as much.
 Collective scheduled_form(Collective collective);
 

@@ -317,18 +317,23 @@ std::uint64_t CollectiveTimes::bytes_between_nodes(const CollectiveCall& call) {
 
 // ---- Calls that return early ----
 
-bool CollectiveTimes::is_early(const CollectiveCall& call) {
-  const Place& place = place_of(call);
+bool may_return_early(const CollectiveCall& call, int ranks, int nodes) {
   const bool has_form = find_early(call.collective) != nullptr && (!is_reduction(call.collective) || call.commutes);
-  return place.nodes > 1 && has_form && whole_bytes(call, place.ranks) >= kTuning.overlap_bytes;
+  return nodes > 1 && has_form && whole_bytes(call, ranks) >= kTuning.overlap_bytes;
 }
 
-// By what the member receives. One that only sends counts that.
-bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
+bool returns_early_here(const CollectiveCall& call, int ranks, bool is_root) {
   const Collective form = scheduled_form(call.collective);
   const bool has_one_part = (form == Collective::gather || form == Collective::scatter) && !is_root;
-  const std::uint64_t bytes = has_one_part ? call.bytes : whole_bytes(call, place_of(call).ranks);
-  return call.calling == Calling::early && bytes >= kTuning.overlap_bytes;
+  return (has_one_part ? call.bytes : whole_bytes(call, ranks)) >= kTuning.overlap_bytes;
+}
+
+bool CollectiveTimes::is_early(const CollectiveCall& call) {
+  return may_return_early(call, place_of(call).ranks, place_of(call).nodes);
+}
+
+bool CollectiveTimes::returns_early(const CollectiveCall& call, bool is_root) {
+  return call.calling == Calling::early && returns_early_here(call, place_of(call).ranks, is_root);
 }
 
 double CollectiveTimes::first_word(const CollectiveCall& call) { return kNs * place_of(call).outermost().latency; }

@@ -48,6 +48,13 @@ struct CollectiveCall {
 // Where each sends to each, of [sender * ranks + receiver]. Empty: all are alike.
 using PartLengths = std::vector<std::uint64_t>;
 
+// Of communicators of so many ranks, on so many nodes: whether a blocking call goes as with
+// STRETTO_OVERLAP=on (docs/overlap.md), and whether such a call returns before a member's data are
+// there. That is by what the member receives; one that only sends counts that. `is_root`: of a call
+// with a root.
+bool may_return_early(const CollectiveCall& call, int ranks, int nodes);
+bool returns_early_here(const CollectiveCall& call, int ranks, bool is_root);
+
 // A machine, and where the job's ranks are there.
 struct JobMachine {
   Request request;
@@ -92,9 +99,8 @@ class CollectiveTimes {
   // About how many bytes go to and from each member, if they are on several nodes.
   std::uint64_t bytes_between_nodes(const CollectiveCall& call);
 
-  // Whether a blocking call goes as with STRETTO_OVERLAP=on (docs/overlap.md): by schedules of its
-  // own, whatever serves others. Then whether a member's call returns before its data are there.
-  // `is_root`: of a call with a root.
+  // As may_return_early: by schedules of its own, whatever serves others. Then as
+  // returns_early_here.
   bool is_early(const CollectiveCall& call);
   bool returns_early(const CollectiveCall& call, bool is_root);
   // How long after the last of those who send to it such a call returns, and how long it copies

@@ -110,10 +110,6 @@ class Joiner::RankVisitor : public Visitor {
   }
 
  private:
-  static bool makes_comm(const Action& action) {
-    if (action.act == Act::collective) return action.collective == Collective::count_;
-    return action.act == Act::local && action.made_comm >= 0;
-  }
   std::uint32_t name(std::int64_t comm) { return all_.comms_.of(rank_, recording_, comm).name; }
 
   Joiner& all_;

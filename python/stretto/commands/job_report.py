@@ -12,7 +12,7 @@ from rich.table import Table
 
 from stretto.core.console import complain, fail, note, out
 from stretto.core.output_files import check_outputs
-from stretto.job import analysis, page, recordings
+from stretto.job import analysis, hiding, page, recordings
 from stretto.job.efficiencies import Efficiencies
 from stretto.report.drawings import format_seconds
 
@@ -32,13 +32,17 @@ def write(path: Path, output: Path | None) -> None:
     check_outputs(to)
     files = recordings.files_of(path)
     found = analysis.analyse(files, critical=True)
-    page.write(to, files, found)
+    early = hiding.of(files, found.line)
+    page.write(to, files, found, early)
     out.print(page.headline(found), markup=False)
     for remark in page.remarks(found):
         complain(remark)
     out.print(_efficiencies(found))
     out.print(_places(found))
     out.print(_critical(found))
+    out.print(early.advice(), markup=False)
+    if early.part >= hiding.WORTH:
+        out.print(early_calls(early))
     out.print(f"report: {to}", style="dim", markup=False)
 
 
@@ -117,6 +121,25 @@ def _places(found: analysis.Analysis) -> Table:
         (
             (line["call"], str(line["calls"]), format_seconds(line["in_calls"]), line["place"] or "unknown")
             for line in found.places()[:MOST_PLACES]
+        ),
+    )
+
+
+def early_calls(found: hiding.Hiding) -> Table:
+    """What calls that return early could hide at most, by place in the program, and who gains nothing."""
+    columns: dict[str, JustifyMethod] = {"blocking collective": "left", "calls": "right"}
+    columns |= {name: "right" for name in ("in it", "moving", "computing behind", "hidden at most")}
+    return _table(
+        {**columns, "where": "left"},
+        (
+            (
+                site.call,
+                str(site.calls),
+                *map(format_seconds, (site.in_calls_s, site.moving_s, site.computing_s)),
+                site.reason or format_seconds(site.hidden_at_most_s),
+                site.place or "unknown",
+            )
+            for site in found.shown()[:MOST_PLACES]
         ),
     )
 

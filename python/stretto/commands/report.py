@@ -14,7 +14,7 @@ from stretto.core.console import fail, out
 from stretto.core.output_files import check_outputs
 from stretto.core.parts import commands_of
 from stretto.job import recordings
-from stretto.report import figures, page, series, series_page
+from stretto.report import early, figures, page, series, series_page
 from stretto.report.verdict import verdict
 
 parts = typer.Typer(rich_markup_mode="rich")
@@ -126,4 +126,6 @@ def say(run: figures.Figures, path: Path) -> None:
     found = verdict(run)
     out.print(found.headline, markup=False)
     out.print(f"{' '.join(found.sentences[1:])} {found.next_step}".strip(), markup=False)
+    if advice := early.advice(run):
+        out.print(advice, markup=False)
     out.print(f"report: {path}", style="dim", markup=False)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from stretto.core.units import format_size, parse_size
 
 OPS = frozenset(
-    "allgather allgatherv allreduce alltoall alltoallv bcast gather gatherv reduce scatter scatterv".split()
+    "allgather allgatherv allreduce alltoall alltoallv alltoallw bcast exscan gather gatherv reduce reduce_scatter "
+    "reduce_scatter_block scan scatter scatterv".split()
 )  # as in src/mpi/overlap/overlap.cpp
-OF_ONE_VECTOR = frozenset({"allreduce", "bcast", "reduce"})
-OF_ALL_LENGTHS = frozenset({"alltoallv", "gatherv", "scatterv"})  # not all ranks know how long it is
+OF_ONE_VECTOR = frozenset({"allreduce", "bcast", "exscan", "reduce", "scan"})
+OF_ALL_LENGTHS = frozenset({"alltoallv", "alltoallw", "gatherv", "scatterv"})  # not all ranks know how long it is
 USUAL, LEAST = 256 << 10, 4 << 10  # bytes: of `on` and `auto`, and of any number
 ALWAYS = {"STRETTO_OVERLAP": str(USUAL)}  # for measurements of such calls: no trial sends some of them another way
 

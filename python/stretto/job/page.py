@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stretto import __version__
 from stretto.core import html_pages
-from stretto.job import recordings
+from stretto.job import hiding, recordings
 from stretto.job.analysis import Analysis
 from stretto.report.drawings import format_seconds
 
@@ -56,8 +56,8 @@ def timeline(files: Sequence[Path], found: Analysis) -> str:
     return json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def write(path: Path, files: Sequence[Path], found: Analysis) -> None:
-    """`files`: those of the job."""
+def write(path: Path, files: Sequence[Path], found: Analysis, early: hiding.Hiding) -> None:
+    """`files`: those of the job. `early`: what would hide if its calls returned early."""
     values = found.efficiencies.json()
     text = html_pages.render(
         TEMPLATE,
@@ -68,6 +68,8 @@ def write(path: Path, files: Sequence[Path], found: Analysis) -> None:
         found=found,
         rows=[(*NAMES[name], values[name], cost) for name, cost in found.efficiencies.costs().items()],
         places=found.places()[:MOST_PLACES],
+        early=early,
+        early_sites=early.shown()[:MOST_PLACES],
         critical=found.critical()[:MOST_PLACES],
         timeline=timeline(files, found),
         version=__version__,

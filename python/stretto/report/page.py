@@ -11,7 +11,7 @@ from typing import Any
 
 from stretto import __version__
 from stretto.core import html_pages
-from stretto.report import drawings
+from stretto.report import drawings, early
 from stretto.report.drawings import Chart
 from stretto.report.figures import OTHERS, Figures, Row, figures
 from stretto.report.verdict import ADVICE, call_name, percent, verdict
@@ -215,6 +215,7 @@ def render(stats: Row, off_stats: Row | None = None) -> str:
         version=__version__,
         run=run,
         verdict=verdict(run, off),
+        early=early.advice(run),
         split=split_bar(run),
         others=others(run),
         rest_name=rest_name(run),

@@ -48,6 +48,8 @@ void json_site(void* context, const overlap::Sites::Site& site) {
   const overlap::DriverWork& work = site.counts.work;
   listing->out->add(",\"faults\":%llu,\"hurries\":%llu,\"publishes\":%llu,\"driver_ns\":%llu", ull{work.faults},
                     ull{work.hurries}, ull{work.publishes}, ull{work.driver_ns});
+  listing->out->add(",\"moves\":%llu,\"driver_sleeps\":%llu,\"driver_preemptions\":%llu", ull{work.moves},
+                    ull{work.sleeps}, ull{work.preemptions});
   listing->out->add(",\n    \"timeline\":{\"bin_ns\":%llu", ull{site.timeline.bin_ns()});
   observe::json_bins(*listing->out, site.timeline, "in_call_ns", &overlap::Timeline::Bin::in_call_ns);
   observe::json_bins(*listing->out, site.timeline, "late_ns", &overlap::Timeline::Bin::late_ns);

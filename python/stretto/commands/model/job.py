@@ -9,11 +9,11 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.table import Table
 
-from stretto.commands import model_options
+from stretto.commands import job_report, model_options
 from stretto.commands.model_options import JsonFile, Levels, PerNode, ProfileFile, Topology, load
 from stretto.core.console import fail, note, out
 from stretto.core.reports import write_json
-from stretto.job import analysis, page, recordings, scaling, what_if
+from stretto.job import analysis, hiding, page, recordings, scaling, what_if
 from stretto.model.text import say_profile
 from stretto.report.drawings import format_seconds
 
@@ -115,7 +115,8 @@ def command(
     if scaled:
         found = scaling.expected(found, scaled, costs, where)
     report = what_if.report(found, files, scenarios, costs, where)
-    write_json(json_file, "model.job", {"profile": costs.origin, **report})
+    early = hiding.of(files, found.line, where)
+    write_json(json_file, "model.job", {"profile": costs.origin, **report, "early": early.json()})
     if json_file and str(json_file) == "-":
         return
     say_profile(costs)
@@ -129,6 +130,9 @@ def command(
     for row in report["what_if"]:
         if row.get("sites"):
             out.print(_sites(row))
+    out.print(early.advice(), markup=False)
+    if early.part >= hiding.WORTH:
+        out.print(job_report.early_calls(early))
 
 
 def _scaled(jobs: list[Path], ranks: int | None) -> scaling.Scaled | None:
