@@ -4,6 +4,7 @@
 #pragma once
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <cstring>
 #include <deque>
@@ -98,59 +99,83 @@ class RawPeer {
   RawPeer& operator=(const RawPeer&) = delete;
 
   bulk::Driver& driver() { return driver_; }
-  // Rank 0 has posted something and calls. Returns when the connection is open.
-  void accept() {
+  static constexpr int kWords = 0, kBulk = 1, kLanes = bulk::Connection::kLanes;
+  // Rank 0 has posted something and calls. Returns when the connection is open, or so many of its
+  // streams.
+  void accept(int lanes = kLanes) {
     transport::IncomingConnections incoming;
     const transport::Party party{1, endpoints_};
-    while (stream_ < 0) {
+    while (streams_[lanes - 1] < 0) {
       ASSERT_TRUE(incoming.step(
-          party, listeners_, 1, [](std::uint32_t) { return true; },
-          [&](std::uint32_t, int stream) { stream_ = stream; }));
+          party, listeners_, 1, [](const transport::Hello&) { return true; },
+          [&](const transport::Hello& hello, int stream) { streams_[hello.which] = stream; }));
       sys::nap_ns(20'000);
     }
   }
-  [[nodiscard]] int stream() const { return stream_; }
+  [[nodiscard]] int stream(int lane) const { return streams_[lane]; }
   // As much as the driver takes; false: the connection is gone.
-  bool say(const void* data, std::size_t bytes) {
+  bool say(const void* data, std::size_t bytes, int lane = kWords) {
     for (std::size_t gone = 0; gone < bytes;) {
       const sys::Piece piece{data, bytes};
       std::size_t sent = 0;
-      const int error = sys::stream_send(stream_, &piece, 1, gone, &sent);
+      const int error = sys::stream_send(streams_[lane], &piece, 1, gone, &sent);
       if (error != 0 && error != EAGAIN) return false;
       gone += sent;
       if (error == EAGAIN) sys::nap_ns(20'000);
     }
     return true;
   }
-  bool say(const bulk::Head& head) {
+  bool say(const bulk::Head& head, int lane = kWords) {
     char words[bulk::Head::kBytes];
     head.write(words);
-    return say(words, sizeof words);
+    return say(words, sizeof words, lane);
   }
+  // From the lane of the last head.
   bool hear(void* data, std::size_t bytes) {
     for (std::size_t got = 0; got < bytes;) {
       std::size_t more = 0;
-      const int error = sys::stream_receive(stream_, static_cast<char*>(data) + got, bytes - got, &more);
+      const int error = sys::stream_receive(streams_[heard_], static_cast<char*>(data) + got, bytes - got, &more);
       if (error != 0 && error != EAGAIN) return false;
       got += more;
       if (error == EAGAIN) sys::nap_ns(20'000);
     }
     return true;
   }
+  // The next one, by whichever lane: words first.
   bool hear(bulk::Head* head) {
-    char words[bulk::Head::kBytes];
-    return hear(words, sizeof words) && head->read(words);
+    for (std::size_t waiting = 0;; sys::nap_ns(20'000)) {
+      for (heard_ = 0; heard_ < kLanes; ++heard_) {
+        if (sys::stream_waiting(streams_[heard_], &waiting) == 0 && waiting != 0) return hear_head(head);
+      }
+      heard_ = kWords;
+      if (has_ended(kWords) || has_ended(kBulk)) return false;
+    }
+  }
+  [[nodiscard]] int heard() const { return heard_; }  // by which lane
+  void close(int lane) {
+    if (streams_[lane] >= 0) sys::close_descriptor(streams_[lane]);
+    streams_[lane] = -1;
   }
   void close() {
-    if (stream_ >= 0) sys::close_descriptor(stream_);
-    stream_ = -1;
+    for (int lane = 0; lane < kLanes; ++lane) close(lane);
+  }
+  // Nothing more comes.
+  [[nodiscard]] bool has_ended(int lane) const {
+    char next = 0;
+    return recv(streams_[lane], &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
   }
 
  private:
+  bool hear_head(bulk::Head* head) {
+    char words[bulk::Head::kBytes];
+    return hear(words, sizeof words) && head->read(words);
+  }
+
   bulk::Driver driver_;
   transport::Listeners listeners_;
   Array<transport::Endpoint> endpoints_;
-  int stream_ = -1;
+  int streams_[kLanes] = {-1, -1};
+  int heard_ = kWords;
 };
 
 }  // namespace stretto::test

@@ -13,7 +13,7 @@ bool Connection::frame_network() {
     frame_reach();
   } else if (leave_due_ && is_broken) {
     leave_due_ = false;
-    frame(Kind::leave, {}, 0, 0, 0);
+    word(Kind::leave, {}, 0, 0, 0);
   } else if (!taken_.empty()) {
     frame_taken();
   } else {
@@ -26,9 +26,9 @@ void Connection::frame_reach() {
   reach_due_ = false;
   leave_due_ = true;  // once it is broken
   const FabricAddress& own = shared_.reads.fabric()->address();
-  const std::uint32_t bytes = write_address(own, out_.head + Head::kBytes);
-  frame(Kind::reach, {}, own.format, bytes, 0);
-  out_.head_bytes += bytes;
+  const std::uint32_t bytes = write_address(own, words_.out.head + Head::kBytes);
+  word(Kind::reach, {}, own.format, bytes, 0);
+  words_.out.head_bytes += bytes;
 }
 
 // ---- the sender ----
@@ -36,37 +36,38 @@ void Connection::frame_reach() {
 void Connection::frame_offer(Message* message, const Range& piece) {
   const Head head{Kind::data, message->key, piece.offset, piece.bytes, message->bytes};
   const std::uint32_t slot = shared_.reads.fill(this, head, message->data + piece.offset);
-  frame(Kind::offer, head.key, head.offset, head.bytes, head.total);
-  Offered{shared_.reads.fabric()->window(slot), slot}.write(out_.head + Head::kBytes);
-  out_.head_bytes += Offered::kBytes;
+  word(Kind::offer, head.key, head.offset, head.bytes, head.total);
+  Offered{shared_.reads.fabric()->window(slot), slot}.write(words_.out.head + Head::kBytes);
+  words_.out.head_bytes += Offered::kBytes;
 }
 
 // False: this is not what the protocol says.
-bool Connection::hear_taken() {
-  const auto slot = static_cast<std::uint32_t>(in_.head.offset);
+bool Connection::hear_taken(const Head& head) {
+  const auto slot = static_cast<std::uint32_t>(head.offset);
   if (shared_.reads.find(this, slot) == nullptr) return false;
-  if (in_.head.total == 0) return shared_.reads.free(slot), true;
+  if (head.total == 0) return shared_.reads.free(slot), true;
   peer_reads_ = false;
   if (!refused_.push(slot)) no_memory();
   return true;
 }
 
 void Connection::frame_refused() {
-  out_.slot = refused_.back();
+  OutgoingFrame& out = bulk_.out;
+  out.slot = refused_.back();
   refused_.resize(refused_.size() - 1, 0);
-  const Head head = shared_.reads.find(this, out_.slot)->head;
-  frame(head.kind, head.key, head.offset, head.bytes, head.total);
-  out_.payload = shared_.reads.memory(out_.slot);
-  out_.payload_bytes = head.bytes;
-  out_.is_refused = true;
+  const Head head = shared_.reads.find(this, out.slot)->head;
+  frame(out, head.kind, head.key, head.offset, head.bytes, head.total);
+  out.payload = shared_.reads.memory(out.slot);
+  out.payload_bytes = head.bytes;
+  out.is_refused = true;
 }
 
 // ---- the receiver ----
 
 // Only a process with such a network itself can read, or be read.
-bool Connection::end_reach() {
+bool Connection::end_reach(const IncomingFrame& in) {
   FabricAddress address;
-  if (!read_address(in_.words, in_.head, &address)) {
+  if (!read_address(in.words, in.head, &address)) {
     break_off();
     return false;
   }
@@ -83,11 +84,11 @@ void Connection::hear_leave() {
   shared_.reads.abandon(this, [&](const Offer& offer) { answer_offer(offer, true); });
 }
 
-bool Connection::end_offer() {
-  Offer offer{in_.head, {}};
+bool Connection::end_offer(const IncomingFrame& in) {
+  Offer offer{in.head, {}};
   bool fine = false;
-  Message* const message = awaited(&fine);
-  fine = fine && is_open() && offer.offered.read(in_.words) && offers_.size() < Fabric::kSlots;
+  Message* const message = awaited(in.head, &fine);
+  fine = fine && is_open() && offer.offered.read(in.words) && offers_.size() < Fabric::kSlots;
   if (!fine) {
     break_off();
     return false;
@@ -118,7 +119,7 @@ void Connection::read_ends(const Offer& offer, const char* data, int error) {
   answer_offer(offer, error != 0 && message != nullptr);
   if (message == nullptr || error != 0) return;
   const Range piece{offer.head.offset, offer.head.bytes};
-  if (message->arrived.overlaps(piece)) return break_off();
+  if (!is_new(*message, piece)) return break_off();
   for (std::uint64_t at = 0, together; at < piece.bytes; at += together) {
     together = piece.bytes - at;
     char* const place = message->place(piece.offset + at, &together);
@@ -136,7 +137,7 @@ void Connection::answer_offer(const Offer& offer, bool refused) {
 void Connection::frame_taken() {
   const Taken taken = taken_.back();
   taken_.resize(taken_.size() - 1, {});
-  frame(Kind::taken, {}, taken.slot, 0, taken.refused ? 1 : 0);
+  word(Kind::taken, {}, taken.slot, 0, taken.refused ? 1 : 0);
 }
 
 }  // namespace stretto::transport::bulk

@@ -144,8 +144,11 @@ bool Driver::wait_for_events(bool more) {
 }
 
 void Driver::note_event(const sys::Ready& ready) {
-  Peer* const peer = ready.tag < kHandshakeTag ? find(static_cast<int>(ready.tag)) : nullptr;
-  if (peer != nullptr) peer->connection.has_event(ready.readable, ready.writable);
+  Peer* const peer = ready.tag < kHandshakeTag ? find(Connection::peer_of(ready.tag)) : nullptr;
+  if (peer == nullptr) return;
+  peer->connection.has_event(ready);
+  // Whoever calls says nothing before the last stream is there, so this is the end of the first.
+  if (peer->is_called && peer->connection.stage() == Connection::Stage::opening) peer->connection.lose();
 }
 
 void Driver::fail_all(Status status) {
