@@ -25,6 +25,7 @@ void Connection::opened(int stream, const sys::Poller& poller) {
   lane.stream = stream;
   lane.file = sys::file_id(stream);
   lane.readable = lane.writable = true;
+  if (&lane == &words_) (void)sys::stream_goes_first(stream);
   stage_ = lanes() == kLanes ? Stage::open : Stage::opening;
   reach_due_ = shared_.reads.fabric() != nullptr;
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
