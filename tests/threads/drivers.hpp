@@ -112,6 +112,18 @@ class RawPeer {
       sys::nap_ns(20'000);
     }
   }
+  // Calls rank 0 for the first stream, which has a driver's thread to hear it.
+  void call() {
+    constexpr auto nothing = [](void*) {};
+    ASSERT_EQ(driver_.on_thread(nothing, nullptr), Status::ok);
+    const sys::HostAddress loopback{htonl(INADDR_LOOPBACK), ~0u};
+    transport::Attempt attempt;
+    attempt.start(&loopback, 1, endpoints_[0]);
+    const transport::Party party{1, endpoints_};
+    int error = EAGAIN;
+    for (; error == EAGAIN; sys::nap_ns(20'000)) error = attempt.step(party, 0, &streams_[kWords]);
+    ASSERT_EQ(error, 0);
+  }
   [[nodiscard]] int stream(int lane) const { return streams_[lane]; }
   // As much as the driver takes; false: the connection is gone.
   bool say(const void* data, std::size_t bytes, int lane = kWords) {
@@ -151,7 +163,10 @@ class RawPeer {
       if (has_ended(kWords) || has_ended(kBulk)) return false;
     }
   }
-  [[nodiscard]] int heard() const { return heard_; }  // by which lane
+  bool hear(bulk::Head* head, int lane) {
+    heard_ = lane;
+    return hear_head(head);
+  }
   void close(int lane) {
     if (streams_[lane] >= 0) sys::close_descriptor(streams_[lane]);
     streams_[lane] = -1;
