@@ -62,7 +62,6 @@ void Connection::fail(Status status, const Lost& lost) {
 bool Connection::step(const sys::Poller& poller) {
   bool more = false;
   for (Lane* const lane : both_) more = (is_open() && step_in(*lane)) || more;
-  if (is_open()) start_reads();
   for (Lane* const lane : both_) more = (is_open() && step_out(*lane)) || more;
   for (Lane* const lane : both_) {
     if (is_open()) watch(*lane, poller);
@@ -196,6 +195,7 @@ void Connection::refuse_longer(Message* message) {
 void Connection::hurry(const Key& key, const Range& range) {
   Message* const message = table_.find(key, false);
   if (message == nullptr || !message->posted) return;
+  message->hurried = range;
   if (!message->asked) {
     message->order_count = std::min(message->order_count + 1, kMostRanges);
     std::copy_backward(message->order, message->order + message->order_count - 1,

@@ -87,6 +87,10 @@ class Connection {
   }
   // Receives and sends what it can, a turn's bytes at most. True: there is more.
   bool step(const sys::Poller& poller);
+  // Which of the pieces that were offered is to be read next, and how soon: a lower word is sooner.
+  [[nodiscard]] bool has_offer(std::uint64_t* how_soon) const;
+  // Reads it. EAGAIN: later. 0: another one may be read.
+  int read_offer();
   // A piece that was offered is here, at `data`, or cannot be read.
   void read_ends(const Offer& offer, const char* data, int error);
   // Before it is closed: the peer receives what has been sent, then the end. False: it has closed
@@ -176,7 +180,8 @@ class Connection {
   bool end_offer(const IncomingFrame& in);
   bool hear_taken(const Head& head);
   void hear_leave();
-  void start_reads();
+  [[nodiscard]] std::uint64_t how_soon(const Offer& offer) const;
+  [[nodiscard]] std::size_t next_offer() const;
   void answer_offer(const Offer& offer, bool refused);
   bool frame_network();
   void frame_reach();

@@ -155,6 +155,7 @@ class Driver {
   static void* main(void* self);
   void run();
   bool step_all();
+  bool start_reads();
   bool take_commands();
   void perform(const Command& command);
   void meet(int peer, const Endpoint& endpoint);

@@ -58,6 +58,7 @@ struct Message {
   bool sized = false;   // a receive: the sender has said how long it is
   bool queued = false;
   Range urgent;     // a receive: to be asked for once more
+  Range hurried;    // a receive: what somebody waited for last
   RangeQueue left;  // a send
   bool framed = false;             // a send: the last of it is in a frame
   std::uint32_t frames = 0;        // of a send, that are being sent
@@ -146,7 +147,7 @@ class MessagePool {
     message->posted = message->asked = message->sized = message->queued = message->framed = false;
     message->frames = 0;
     message->urgent_bytes = 0;
-    message->urgent = {};
+    message->urgent = message->hurried = {};
     message->arrived.clear();
     message->listener = {};
     message->arrived_bytes.store(0, std::memory_order_relaxed);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pieces that go by a network of remote reads: both ends of remote_reads.hpp.
+#include <algorithm>
+
 #include "transport/bulk/connection.hpp"
 
 namespace stretto::transport::bulk {
@@ -100,17 +102,38 @@ bool Connection::end_offer(const IncomingFrame& in) {
   return is_open();
 }
 
-// Offers in their order, as long as there are landings.
-void Connection::start_reads() {
-  while (!offers_.empty()) {
-    const Offer offer = offers_[0];
-    const bool wanted = table_.find(offer.head.key, false) != nullptr;
-    const bool can_read = reads_peer_ && shared_.reads.fabric() != nullptr;
-    const int error = wanted && can_read ? shared_.reads.read(this, peer_name_, offer) : EAFNOSUPPORT;
-    if (error == EAGAIN) return;
-    (void)offers_.splice(0, 1, 0);
-    if (error != 0) answer_offer(offer, wanted);
-  }
+// What a thread waits for, then by the receives' positions, as grants do. 0: it has only to be
+// answered.
+std::uint64_t Connection::how_soon(const Offer& offer) const {
+  const Message* const message = table_.find(offer.head.key, false);
+  if (message == nullptr || !reads_peer_ || shared_.reads.fabric() == nullptr) return 0;
+  const Range piece{offer.head.offset, offer.head.bytes};
+  return piece.common(message->hurried).bytes != 0 ? 1 : std::uint64_t{2} + message->position;
+}
+
+std::size_t Connection::next_offer() const {
+  const Offer* const next =
+      std::min_element(offers_.begin(), offers_.end(),
+                       [this](const Offer& one, const Offer& other) { return how_soon(one) < how_soon(other); });
+  return static_cast<std::size_t>(next - offers_.begin());
+}
+
+bool Connection::has_offer(std::uint64_t* soon) const {
+  if (!is_open() || offers_.empty()) return false;
+  *soon = how_soon(offers_[next_offer()]);
+  return true;
+}
+
+int Connection::read_offer() {
+  const std::size_t at = next_offer();
+  const Offer offer = offers_[at];
+  const bool wanted = table_.find(offer.head.key, false) != nullptr;
+  const bool can_read = reads_peer_ && shared_.reads.fabric() != nullptr;
+  const int error = wanted && can_read ? shared_.reads.read(this, peer_name_, offer) : EAFNOSUPPORT;
+  if (error == EAGAIN) return EAGAIN;
+  (void)offers_.splice(at, 1, 0);
+  if (error != 0) answer_offer(offer, wanted);
+  return 0;
 }
 
 void Connection::read_ends(const Offer& offer, const char* data, int error) {

@@ -135,7 +135,7 @@ void Connection::frame_eager(Message* message) {
 
 void Connection::frame_data(Lane& lane, Message* message) {
   queue_of(*message).remove(message);
-  std::uint64_t most = may_offer() ? kPieceBytes : std::min(lane.kept_bytes, kPieceBytes);
+  std::uint64_t most = std::min((may_offer() ? 2 : 1) * lane.kept_bytes, kPieceBytes);
   if (message->urgent_bytes != 0) most = std::min(most, message->urgent_bytes);
   const Range piece =
       message->left.empty() ? Range{} : message->left.take(std::min(message->granted - message->sent, most));
