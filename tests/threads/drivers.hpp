@@ -99,13 +99,13 @@ class RawPeer {
   RawPeer& operator=(const RawPeer&) = delete;
 
   bulk::Driver& driver() { return driver_; }
-  static constexpr int kWords = 0, kBulk = 1, kLanes = bulk::Connection::kLanes;
+  static constexpr int kWords = 0, kBulk = 1, kTracks = bulk::Connection::kTracks;
   // Rank 0 has posted something and calls. Returns when the connection is open, or so many of its
   // streams.
-  void accept(int lanes = kLanes) {
+  void accept(int tracks = kTracks) {
     transport::IncomingConnections incoming;
     const transport::Party party{1, endpoints_};
-    while (streams_[lanes - 1] < 0) {
+    while (streams_[tracks - 1] < 0) {
       ASSERT_TRUE(incoming.step(
           party, listeners_, 1, [](const transport::Hello&) { return true; },
           [&](const transport::Hello& hello, int stream) { streams_[hello.which] = stream; }));
@@ -124,25 +124,25 @@ class RawPeer {
     for (; error == EAGAIN; sys::nap_ns(20'000)) error = attempt.step(party, 0, &streams_[kWords]);
     ASSERT_EQ(error, 0);
   }
-  [[nodiscard]] int stream(int lane) const { return streams_[lane]; }
+  [[nodiscard]] int stream(int track) const { return streams_[track]; }
   // As much as the driver takes; false: the connection is gone.
-  bool say(const void* data, std::size_t bytes, int lane = kWords) {
+  bool say(const void* data, std::size_t bytes, int track = kWords) {
     for (std::size_t gone = 0; gone < bytes;) {
       const sys::Piece piece{data, bytes};
       std::size_t sent = 0;
-      const int error = sys::stream_send(streams_[lane], &piece, 1, gone, &sent);
+      const int error = sys::stream_send(streams_[track], &piece, 1, gone, &sent);
       if (error != 0 && error != EAGAIN) return false;
       gone += sent;
       if (error == EAGAIN) sys::nap_ns(20'000);
     }
     return true;
   }
-  bool say(const bulk::Head& head, int lane = kWords) {
+  bool say(const bulk::Head& head, int track = kWords) {
     char words[bulk::Head::kBytes];
     head.write(words);
-    return say(words, sizeof words, lane);
+    return say(words, sizeof words, track);
   }
-  // From the lane of the last head.
+  // From the track of the last head.
   bool hear(void* data, std::size_t bytes) {
     for (std::size_t got = 0; got < bytes;) {
       std::size_t more = 0;
@@ -153,31 +153,31 @@ class RawPeer {
     }
     return true;
   }
-  // The next one, by whichever lane: words first.
+  // The next one, by whichever track: words first.
   bool hear(bulk::Head* head) {
     for (std::size_t waiting = 0;; sys::nap_ns(20'000)) {
-      for (heard_ = 0; heard_ < kLanes; ++heard_) {
+      for (heard_ = 0; heard_ < kTracks; ++heard_) {
         if (sys::stream_waiting(streams_[heard_], &waiting) == 0 && waiting != 0) return hear_head(head);
       }
       heard_ = kWords;
       if (has_ended(kWords) || has_ended(kBulk)) return false;
     }
   }
-  bool hear(bulk::Head* head, int lane) {
-    heard_ = lane;
+  bool hear(bulk::Head* head, int track) {
+    heard_ = track;
     return hear_head(head);
   }
-  void close(int lane) {
-    if (streams_[lane] >= 0) sys::close_descriptor(streams_[lane]);
-    streams_[lane] = -1;
+  void close(int track) {
+    if (streams_[track] >= 0) sys::close_descriptor(streams_[track]);
+    streams_[track] = -1;
   }
   void close() {
-    for (int lane = 0; lane < kLanes; ++lane) close(lane);
+    for (int track = 0; track < kTracks; ++track) close(track);
   }
   // Nothing more comes.
-  [[nodiscard]] bool has_ended(int lane) const {
+  [[nodiscard]] bool has_ended(int track) const {
     char next = 0;
-    return recv(streams_[lane], &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    return recv(streams_[track], &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
   }
 
  private:
@@ -189,7 +189,7 @@ class RawPeer {
   bulk::Driver driver_;
   transport::Listeners listeners_;
   Array<transport::Endpoint> endpoints_;
-  int streams_[kLanes] = {-1, -1};
+  int streams_[kTracks] = {-1, -1};
   int heard_ = kWords;
 };
 

@@ -17,19 +17,19 @@ void finish(Message* message, Status status, const Lost& lost) {
 
 Connection::~Connection() {
   for (EagerSlot& slot : slots_) PrivateHeap::release(slot.data, kEagerBytes);
-  for (Lane* const lane : both_) PrivateHeap::release(lane->out.copy, lane->out.payload_bytes);
+  for (Track* const track : both_) PrivateHeap::release(track->out.copy, track->out.payload_bytes);
 }
 
 void Connection::opened(int stream, const sys::Poller& poller) {
-  Lane& lane = *both_[lanes()];
-  lane.stream = stream;
-  lane.file = sys::file_id(stream);
-  lane.readable = lane.writable = true;
-  if (&lane == &words_) (void)sys::stream_goes_first(stream);
-  stage_ = lanes() == kLanes ? Stage::open : Stage::opening;
+  Track& track = *both_[tracks()];
+  track.stream = stream;
+  track.file = sys::file_id(stream);
+  track.readable = track.writable = true;
+  if (&track == &words_) (void)sys::stream_goes_first(stream);
+  stage_ = tracks() == kTracks ? Stage::open : Stage::opening;
   reach_due_ = shared_.reads.fabric() != nullptr;
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
-  if (sys::poller_set(poller, stream, {true, false}, tag_of(lane)) != 0) lose();  // the handshake may have watched it
+  if (sys::poller_set(poller, stream, {true, false}, tag_of(track)) != 0) lose();  // the handshake may have watched it
 }
 
 void Connection::fail(Status status, const Lost& lost) {
@@ -37,11 +37,11 @@ void Connection::fail(Status status, const Lost& lost) {
   stage_ = Stage::lost;
   status_ = status;
   lost_ = lost;
-  for (Lane* const lane : both_) {
-    leave_frame(lane->out, status, lost);
-    lane->out.head_bytes = 0;
-    lane->out.is_refused = false;
-    lane->in.into = IncomingFrame::Into::head;
+  for (Track* const track : both_) {
+    leave_frame(track->out, status, lost);
+    track->out.head_bytes = 0;
+    track->out.is_refused = false;
+    track->in.into = IncomingFrame::Into::head;
   }
   shared_.reads.free_all(this);
   offers_.clear();
@@ -53,28 +53,28 @@ void Connection::fail(Status status, const Lost& lost) {
       give_back(message);
   });
   // Programs that close descriptors which they do not know get our numbers for files of their own.
-  for (Lane* const lane : both_) {
-    if (lane->stream >= 0 && sys::file_id(lane->stream) == lane->file) sys::close_descriptor(lane->stream);
-    lane->stream = -1;
+  for (Track* const track : both_) {
+    if (track->stream >= 0 && sys::file_id(track->stream) == track->file) sys::close_descriptor(track->stream);
+    track->stream = -1;
   }
 }
 
 bool Connection::step(const sys::Poller& poller) {
   bool more = false;
-  for (Lane* const lane : both_) more = (is_open() && step_in(*lane)) || more;
-  for (Lane* const lane : both_) more = (is_open() && step_out(*lane)) || more;
-  for (Lane* const lane : both_) {
-    if (is_open()) watch(*lane, poller);
+  for (Track* const track : both_) more = (is_open() && step_in(*track)) || more;
+  for (Track* const track : both_) more = (is_open() && step_out(*track)) || more;
+  for (Track* const track : both_) {
+    if (is_open()) watch(*track, poller);
   }
   return is_open() && more;
 }
 
-void Connection::watch(Lane& lane, const sys::Poller& poller) {
-  if (lane.has_ended) return (void)sys::poller_remove(poller, lane.stream);
-  const bool wants_room = !lane.writable && lane.out.head_bytes != 0;
-  if (wants_room == lane.watched_for_room) return;
-  lane.watched_for_room = wants_room;
-  if (sys::poller_modify(poller, lane.stream, {true, wants_room}, tag_of(lane)) != 0) lose();
+void Connection::watch(Track& track, const sys::Poller& poller) {
+  if (track.has_ended) return (void)sys::poller_remove(poller, track.stream);
+  const bool wants_room = !track.writable && track.out.head_bytes != 0;
+  if (wants_room == track.watched_for_room) return;
+  track.watched_for_room = wants_room;
+  if (sys::poller_modify(poller, track.stream, {true, wants_room}, tag_of(track)) != 0) lose();
 }
 
 // ---- messages ----
@@ -239,13 +239,13 @@ void Connection::forget(std::uint64_t comm) {
 }
 
 void Connection::drop(std::uint64_t comm, Status why, const Lost& lost) {
-  for (Lane* const lane : both_) {
-    IncomingFrame& in = lane->in;
+  for (Track* const track : both_) {
+    IncomingFrame& in = track->in;
     if (in.into == IncomingFrame::Into::message && in.message->key.comm == comm) in.into = IncomingFrame::Into::sink;
-    if (lane->out.message == nullptr || lane->out.message->key.comm != comm) continue;
-    detach(lane->out);
+    if (track->out.message == nullptr || track->out.message->key.comm != comm) continue;
+    detach(track->out);
     if (!is_open()) return;
-    leave_frame(lane->out, why, lost);
+    leave_frame(track->out, why, lost);
   }
   for (EagerSlot& slot : slots_) {
     if (!slot.used || slot.key.comm != comm) continue;

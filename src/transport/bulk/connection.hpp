@@ -2,19 +2,19 @@
 // The connection of one pair of ranks, as one of its two drivers sees it. The protocol stands in
 // driver.hpp. Only the driver thread comes here.
 //
-// A connection has two streams, its *lanes*. The system keeps some milliseconds of data of a stream
+// A connection has two streams, its *tracks*. The system keeps some milliseconds of data of a stream
 // (Grants::kept_bytes). What follows in the same stream waits behind them:
 //
 //   words   all frames but data; and data that somebody waits for: what is granted with an ask, and
 //           what is hurried, at most 64 KiB a time
 //   bulk    all other data
 //
-// Frames of different lanes overtake each other. What must keep its order goes by words alone: ask,
+// Frames of different tracks overtake each other. What must keep its order goes by words alone: ask,
 // hurry and grant; ask and ack; reach, offer and leave. Data may come in any order, before or after
 // any of these:
 //   - Data go once their ask has come. The receiver knows their message, or has heard or said that
 //     it failed.
-//   - A message is complete when all its bytes are here, by whichever lane. Frames that are half
+//   - A message is complete when all its bytes are here, by whichever track. Frames that are half
 //     through have disjoint ranges, so none of them is open then. A send is complete when the last
 //     of it is in a frame and none of its frames is half through.
 //   - A fail overtakes data. What comes of a failed communicator is dropped, and so is what is half
@@ -29,7 +29,7 @@
 #include "sys/poller.hpp"
 #include "sys/sys.hpp"
 #include "transport/bulk/grants.hpp"
-#include "transport/bulk/lane.hpp"
+#include "transport/bulk/track.hpp"
 #include "transport/bulk/remote_reads.hpp"
 
 namespace stretto::transport::bulk {
@@ -61,9 +61,9 @@ class Connection {
   [[nodiscard]] Stage stage() const { return stage_; }
   [[nodiscard]] bool is_open() const { return stage_ == Stage::open; }
   void opens() { stage_ = Stage::opening; }
-  static constexpr std::uint32_t kLanes = 2;
+  static constexpr std::uint32_t kTracks = 2;
   // How many of its streams are there.
-  [[nodiscard]] std::uint32_t lanes() const { return (words_.stream >= 0 ? 1 : 0) + (bulk_.stream >= 0 ? 1 : 0); }
+  [[nodiscard]] std::uint32_t tracks() const { return (words_.stream >= 0 ? 1 : 0) + (bulk_.stream >= 0 ? 1 : 0); }
   // The next stream has proved itself, and is the connection's now. With the last one it is open.
   void opened(int stream, const sys::Poller& poller);
   // All messages end with this status.
@@ -79,11 +79,11 @@ class Connection {
   void forget(std::uint64_t comm);
 
   // What the poller says of a stream is tagged so.
-  [[nodiscard]] static int peer_of(std::uint64_t tag) { return static_cast<int>(tag / kLanes); }
+  [[nodiscard]] static int peer_of(std::uint64_t tag) { return static_cast<int>(tag / kTracks); }
   void has_event(const sys::Ready& ready) {
-    Lane& lane = ready.tag % kLanes == 0 ? words_ : bulk_;
-    lane.readable = lane.readable || ready.readable;
-    lane.writable = lane.writable || ready.writable;
+    Track& track = ready.tag % kTracks == 0 ? words_ : bulk_;
+    track.readable = track.readable || ready.readable;
+    track.writable = track.writable || ready.writable;
   }
   // Receives and sends what it can, a turn's bytes at most. True: there is more.
   bool step(const sys::Poller& poller);
@@ -96,7 +96,7 @@ class Connection {
   // Before it is closed: the peer receives what has been sent, then the end. False: it has closed
   // its end.
   void end() {
-    for (const Lane* lane : both_) sys::stream_end(lane->stream);
+    for (const Track* track : both_) sys::stream_end(track->stream);
   }
   bool drain();
 
@@ -135,10 +135,10 @@ class Connection {
     std::uint32_t count_ = 0;
   };
 
-  [[nodiscard]] std::uint64_t tag_of(const Lane& lane) const {
-    return static_cast<std::uint64_t>(peer_) * kLanes + (&lane == &words_ ? 0 : 1);
+  [[nodiscard]] std::uint64_t tag_of(const Track& track) const {
+    return static_cast<std::uint64_t>(peer_) * kTracks + (&track == &words_ ? 0 : 1);
   }
-  void watch(Lane& lane, const sys::Poller& poller);
+  void watch(Track& track, const sys::Poller& poller);
 
   // connection.cpp: messages
   void post_after_loss(Message* message);
@@ -158,7 +158,7 @@ class Connection {
   void no_memory() { fail(Status::no_memory, {-1, shared_.rank}); }
 
   // receive.cpp: frames that come. False: the connection is gone.
-  bool step_in(Lane& lane);
+  bool step_in(Track& track);
   bool take_received(IncomingFrame& in, std::size_t bytes);
   bool begin_frame(IncomingFrame& in);
   bool begin_data(IncomingFrame& in);
@@ -173,7 +173,7 @@ class Connection {
   bool hear_grant(const Head& head);
   char* target(IncomingFrame& in, std::uint64_t* together);
   bool has_arrived(IncomingFrame& in, std::uint64_t bytes);
-  void stream_ends(Lane& lane, int error);
+  void stream_ends(Track& track, int error);
 
   // offers.cpp: pieces that go by a network of remote reads
   bool end_reach(const IncomingFrame& in);
@@ -191,7 +191,7 @@ class Connection {
   [[nodiscard]] bool may_offer() const { return peer_reads_ && shared_.reads.fabric() != nullptr; }
 
   // send.cpp: frames that go
-  bool step_out(Lane& lane);
+  bool step_out(Track& track);
   bool next_word();
   bool next_of_bulk();
   static void frame(OutgoingFrame& out, Kind kind, const Key& key, std::uint64_t offset, std::uint64_t bytes,
@@ -202,7 +202,7 @@ class Connection {
   bool next_failure();
   void frame_ask(Message* message);
   void frame_eager(Message* message);
-  void frame_data(Lane& lane, Message* message);
+  void frame_data(Track& track, Message* message);
   void frame_gone(OutgoingFrame& out);
   void leave_frame(OutgoingFrame& out, Status status, const Lost& lost = {});
   void detach(OutgoingFrame& out);
@@ -220,8 +220,8 @@ class Connection {
   Stage stage_ = Stage::idle;
   Status status_ = Status::ok;  // why it is lost
   Lost lost_;
-  Lane words_, bulk_;
-  Lane* const both_[kLanes] = {&words_, &bulk_};
+  Track words_, bulk_;
+  Track* const both_[kTracks] = {&words_, &bulk_};
 
   MessageTable table_;
   MessageQueue asks_;           // receives, to be asked for

@@ -37,7 +37,7 @@ void Driver::step_call(Peer& peer) {
   if (!peer.calls && now < peer.call_ns) return due_at(peer.call_ns);
   if (!peer.calls) {
     peer.attempt.start(settings_.addresses, settings_.address_count, endpoints_[static_cast<std::size_t>(peer.rank)],
-                       peer.connection.lanes());
+                       peer.connection.tracks());
     peer.calls = true;
   }
   int stream = -1;
@@ -63,7 +63,7 @@ bool Driver::awaits(const Hello& hello) {
   const Peer* const peer = find(caller);
   if (peer == nullptr || peer->connection.is_open() || peer->connection.stage() == Connection::Stage::lost)
     return false;
-  if (hello.which != peer->connection.lanes()) return false;
+  if (hello.which != peer->connection.tracks()) return false;
   if (hello.which != 0) return peer->is_called;
   return !peer->calls || !peer->attempt.was_heard() || caller < shared_.rank;
 }

@@ -13,17 +13,17 @@ namespace {
 using Into = IncomingFrame::Into;
 
 // The system wakes the driver when so much of a payload is there. At a head it wakes it at once.
-void report_from(Lane& lane, std::size_t bytes) {
+void report_from(Track& track, std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
-  if (bytes == lane.reported_from) return;
-  if (sys::stream_readable_from(lane.stream, bytes, bytes) == 0) lane.reported_from = bytes;
+  if (bytes == track.reported_from) return;
+  if (sys::stream_readable_from(track.stream, bytes, bytes) == 0) track.reported_from = bytes;
 }
 
 }  // namespace
 
-bool Connection::step_in(Lane& lane) {
-  IncomingFrame& in = lane.in;
-  for (std::uint64_t turn = 0; lane.readable && turn < kTurnBytes;) {
+bool Connection::step_in(Track& track) {
+  IncomingFrame& in = track.in;
+  for (std::uint64_t turn = 0; track.readable && turn < kTurnBytes;) {
     sys::Place places[2];
     int count = 0;
     std::uint64_t payload = in.left;
@@ -32,34 +32,34 @@ bool Connection::step_in(Lane& lane) {
     if (payload == in.left) places[count++] = {in.head_bytes + in.head_got, Head::kBytes - in.head_got};
     const std::size_t wanted = payload + (payload == in.left ? Head::kBytes - in.head_got : 0);
     std::size_t received = 0;
-    const int error = sys::stream_receive_pieces(lane.stream, places, count, &received);
-    lane.readable = error == 0 && received == wanted;
+    const int error = sys::stream_receive_pieces(track.stream, places, count, &received);
+    track.readable = error == 0 && received == wanted;
     if (error != 0 && error != EAGAIN) {
-      stream_ends(lane, error);
+      stream_ends(track, error);
       return false;
     }
     if (error == 0 && !take_received(in, received)) return false;
     turn += received;
   }
-  if (!lane.readable && !lane.has_ended) report_from(lane, std::min<std::uint64_t>(in.left, kReportBytes));
-  return lane.readable;
+  if (!track.readable && !track.has_ended) report_from(track, std::min<std::uint64_t>(in.left, kReportBytes));
+  return track.readable;
 }
 
 // All that the peer has sent by it is here, or the network fails.
-void Connection::stream_ends(Lane& lane, int error) {
-  lane.has_ended = true;
-  const Lane& other = &lane == &words_ ? bulk_ : words_;
+void Connection::stream_ends(Track& track, int error) {
+  track.has_ended = true;
+  const Track& other = &track == &words_ ? bulk_ : words_;
   if (error != ECONNRESET || other.has_ended) return lose();
   sys::stream_end(other.stream);
 }
 
 bool Connection::drain() {
   bool any_open = false;
-  for (Lane* const lane : both_) {
+  for (Track* const track : both_) {
     int error = 0;
     for (std::size_t received = 0; error == 0;)
-      error = sys::stream_receive(lane->stream, shared_.sink, sizeof shared_.sink, &received);
-    if (error == EAGAIN) report_from(*lane, 1);
+      error = sys::stream_receive(track->stream, shared_.sink, sizeof shared_.sink, &received);
+    if (error == EAGAIN) report_from(*track, 1);
     any_open = any_open || error == EAGAIN;
   }
   return any_open;
@@ -135,11 +135,11 @@ bool Connection::begin_frame(IncomingFrame& in) {
   return is_open() && (in.left != 0 || end_payload(in));
 }
 
-// Whether nothing of this range of a receive is here, or half through a lane.
+// Whether nothing of this range of a receive is here, or half through a track.
 bool Connection::is_new(const Message& message, const Range& range) const {
   if (message.arrived.overlaps(range)) return false;
-  return std::none_of(std::begin(both_), std::end(both_), [&](const Lane* lane) {
-    const IncomingFrame& in = lane->in;
+  return std::none_of(std::begin(both_), std::end(both_), [&](const Track* track) {
+    const IncomingFrame& in = track->in;
     return in.fills(&message) && Range{in.at, in.left}.common(range).bytes != 0;
   });
 }

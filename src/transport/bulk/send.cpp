@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames that go. What is short and lets the peer go on goes first: failures, slots that are free,
-// asks, acks, then eager messages, then pieces that somebody waits for. Other pieces have a lane of
+// asks, acks, then eager messages, then pieces that somebody waits for. Other pieces have a track of
 // their own.
 #include <algorithm>
 #include <cerrno>
@@ -10,29 +10,29 @@
 
 namespace stretto::transport::bulk {
 
-bool Connection::step_out(Lane& lane) {
-  OutgoingFrame& out = lane.out;
+bool Connection::step_out(Track& track) {
+  OutgoingFrame& out = track.out;
   if (words_.has_ended || bulk_.has_ended) return false;
-  if (const std::uint32_t bytes = shared_.grants.kept_bytes(); bytes != lane.kept_bytes) {
-    lane.kept_bytes = bytes;
-    if (shared_.buffer_bytes == 0) (void)sys::stream_keeps(lane.stream, bytes);
+  if (const std::uint32_t bytes = shared_.grants.kept_bytes(); bytes != track.kept_bytes) {
+    track.kept_bytes = bytes;
+    if (shared_.buffer_bytes == 0) (void)sys::stream_keeps(track.stream, bytes);
   }
-  for (std::uint64_t turn = 0; lane.writable && turn < kTurnBytes;) {
-    if (out.head_bytes == 0 && !(&lane == &words_ ? next_word() : next_of_bulk())) return false;
+  for (std::uint64_t turn = 0; track.writable && turn < kTurnBytes;) {
+    if (out.head_bytes == 0 && !(&track == &words_ ? next_word() : next_of_bulk())) return false;
     const sys::Piece pieces[] = {{out.head, out.head_bytes}, {out.payload, out.payload_bytes}};
     const std::uint64_t whole = out.head_bytes + out.payload_bytes;
     std::size_t sent = 0;
-    const int error = sys::stream_send(lane.stream, pieces, 2, out.gone, &sent);
+    const int error = sys::stream_send(track.stream, pieces, 2, out.gone, &sent);
     if (error != 0 && error != EAGAIN) {
       lose();
       return false;
     }
     out.gone += sent;
     turn += sent;
-    lane.writable = out.gone == whole;
-    if (lane.writable) frame_gone(out);
+    track.writable = out.gone == whole;
+    if (track.writable) frame_gone(out);
   }
-  return lane.writable;
+  return track.writable;
 }
 
 bool Connection::next_word() {
@@ -133,9 +133,9 @@ void Connection::frame_eager(Message* message) {
   message->framed = true;
 }
 
-void Connection::frame_data(Lane& lane, Message* message) {
+void Connection::frame_data(Track& track, Message* message) {
   queue_of(*message).remove(message);
-  std::uint64_t most = std::min((may_offer() ? 2 : 1) * lane.kept_bytes, kPieceBytes);
+  std::uint64_t most = std::min((may_offer() ? 2 : 1) * track.kept_bytes, kPieceBytes);
   if (message->urgent_bytes != 0) most = std::min(most, message->urgent_bytes);
   const Range piece =
       message->left.empty() ? Range{} : message->left.take(std::min(message->granted - message->sent, most));
@@ -144,11 +144,11 @@ void Connection::frame_data(Lane& lane, Message* message) {
   if (may_offer() && piece.bytes != 0) {
     frame_offer(message, piece);
   } else {
-    frame(lane.out, Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
-    lane.out.payload = message->data + piece.offset;
-    lane.out.payload_bytes = piece.bytes;
+    frame(track.out, Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
+    track.out.payload = message->data + piece.offset;
+    track.out.payload_bytes = piece.bytes;
   }
-  lane.out.message = message;
+  track.out.message = message;
   ++message->frames;
   message->framed = message->left.empty();
   if (message->framed)

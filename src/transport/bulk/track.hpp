@@ -40,7 +40,7 @@ struct OutgoingFrame {
   std::uint32_t slot = 0;
 };
 
-struct Lane {
+struct Track {
   int stream = -1;
   sys::FileId file;
   bool readable = false, writable = false, watched_for_room = false;

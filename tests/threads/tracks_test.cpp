@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kSmallBuffer = 64 << 10;
 constexpr std::size_t kBytes = 4 * kMiB;
 
-// A peer that has asked for all of a long message, and reads nothing of the lane by which it comes.
+// A peer that has asked for all of a long message, and reads nothing of the track by which it comes.
 struct Stuck {
   RawPeer peer{kSmallBuffer};
   std::vector<char> sent = pattern(kBytes, 1);
@@ -45,7 +45,7 @@ struct Stuck {
   std::vector<char> memory = std::vector<char>(bulk::kPieceBytes);
 };
 
-TEST(Lanes, AFollowingMessageShowsItsFirstBytes) {
+TEST(Tracks, AFollowingMessageShowsItsFirstBytes) {
   Stuck s;
   const std::vector<char> next = pattern(kBytes, 2);
   Handle handle = nullptr;
@@ -60,7 +60,7 @@ TEST(Lanes, AFollowingMessageShowsItsFirstBytes) {
   EXPECT_EQ(wait_and_complete(s.peer.driver(), handle), Status::peer_lost);
 }
 
-TEST(Lanes, AsksAndShortMessagesPass) {
+TEST(Tracks, AsksAndShortMessagesPass) {
   Stuck s;
   std::vector<char> place(kBytes);
   Handle in = nullptr, out = nullptr;
@@ -74,7 +74,7 @@ TEST(Lanes, AsksAndShortMessagesPass) {
 }
 
 // Of a hurried range, 64 KiB go beside what is queued, and then the rest before other data.
-TEST(Lanes, AHurriedRangePasses) {
+TEST(Tracks, AHurriedRangePasses) {
   constexpr Range kHurried{3 * kMiB, 100'000};
   Stuck s;
   ASSERT_TRUE(s.peer.say({bulk::Kind::hurry, {1, 1, 0}, kHurried.offset, kHurried.bytes, 0}));
@@ -89,7 +89,7 @@ TEST(Lanes, AHurriedRangePasses) {
 }
 
 // The pieces of one message come by both, half a piece by the one and then half by the other.
-TEST(Lanes, PiecesOfOneMessageComeByBoth) {
+TEST(Tracks, PiecesOfOneMessageComeByBoth) {
   RawPeer peer;
   const std::vector<char> sent = pattern(60'000, 3);
   std::vector<char> place(sent.size());
@@ -98,35 +98,35 @@ TEST(Lanes, PiecesOfOneMessageComeByBoth) {
   peer.accept();
   bulk::Head ask;
   ASSERT_TRUE(peer.hear(&ask));
-  for (const int lane : {RawPeer::kBulk, RawPeer::kWords}) {
-    const std::uint64_t offset = lane == RawPeer::kWords ? 0 : 30'000;
-    ASSERT_TRUE(peer.say({bulk::Kind::data, {1, 1, 0}, offset, 30'000, 60'000}, lane));
-    ASSERT_TRUE(peer.say(sent.data() + offset, 20'000, lane));
+  for (const int track : {RawPeer::kBulk, RawPeer::kWords}) {
+    const std::uint64_t offset = track == RawPeer::kWords ? 0 : 30'000;
+    ASSERT_TRUE(peer.say({bulk::Kind::data, {1, 1, 0}, offset, 30'000, 60'000}, track));
+    ASSERT_TRUE(peer.say(sent.data() + offset, 20'000, track));
   }
   sys::nap_ns(2'000'000);
-  for (const int lane : {RawPeer::kWords, RawPeer::kBulk}) {
-    const std::uint64_t offset = lane == RawPeer::kWords ? 20'000 : 50'000;
+  for (const int track : {RawPeer::kWords, RawPeer::kBulk}) {
+    const std::uint64_t offset = track == RawPeer::kWords ? 20'000 : 50'000;
     EXPECT_FALSE(bulk::Driver::done(handle));
-    ASSERT_TRUE(peer.say(sent.data() + offset, 10'000, lane));
+    ASSERT_TRUE(peer.say(sent.data() + offset, 10'000, track));
   }
   EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::ok);
   EXPECT_TRUE(place == sent);
 }
 
 // The same bytes by both: such a peer is left before anything is complete.
-TEST(Lanes, PiecesThatOverlapAreRefused) {
+TEST(Tracks, PiecesThatOverlapAreRefused) {
   RawPeer peer;
   std::vector<char> place(60'000);
   Handle handle = nullptr;
   ASSERT_EQ(peer.driver().post_recv(1, {1, 1, 0}, place.data(), place.size(), &handle), Status::ok);
   peer.accept();
-  for (const int lane : {RawPeer::kWords, RawPeer::kBulk})
-    ASSERT_TRUE(peer.say({bulk::Kind::data, {1, 1, 0}, lane == RawPeer::kWords ? 0u : 20'000u, 30'000, 60'000}, lane));
+  for (const int track : {RawPeer::kWords, RawPeer::kBulk})
+    ASSERT_TRUE(peer.say({bulk::Kind::data, {1, 1, 0}, track == RawPeer::kWords ? 0u : 20'000u, 30'000, 60'000}, track));
   EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::peer_failed);
 }
 
 // What is still to come by the other is received.
-TEST(Lanes, OneEndsBeforeTheOther) {
+TEST(Tracks, OneEndsBeforeTheOther) {
   for (const int last : {RawPeer::kWords, RawPeer::kBulk}) {
     RawPeer peer;
     const std::vector<char> sent = pattern(50'000, 5);
@@ -150,7 +150,7 @@ TEST(Lanes, OneEndsBeforeTheOther) {
 }
 
 // A peer that has called for one stream and then dies.
-TEST(Lanes, OneStreamIsNoConnection) {
+TEST(Tracks, OneStreamIsNoConnection) {
   RawPeer peer;
   Handle handle = nullptr;
   char word = 0;
