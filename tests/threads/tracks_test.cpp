@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kSmallBuffer = 64 << 10;
 constexpr std::size_t kBytes = 4 * kMiB;
 
-// A peer that has asked for all of a long message, and reads nothing of the track by which it comes.
+// A peer that has asked for all of a long message, and reads nothing of the track by which it
+// comes.
 struct Stuck {
   RawPeer peer{kSmallBuffer};
   std::vector<char> sent = pattern(kBytes, 1);
@@ -121,7 +122,8 @@ TEST(Tracks, PiecesThatOverlapAreRefused) {
   ASSERT_EQ(peer.driver().post_recv(1, {1, 1, 0}, place.data(), place.size(), &handle), Status::ok);
   peer.accept();
   for (const int track : {RawPeer::kWords, RawPeer::kBulk})
-    ASSERT_TRUE(peer.say({bulk::Kind::data, {1, 1, 0}, track == RawPeer::kWords ? 0u : 20'000u, 30'000, 60'000}, track));
+    ASSERT_TRUE(
+        peer.say({bulk::Kind::data, {1, 1, 0}, track == RawPeer::kWords ? 0u : 20'000u, 30'000, 60'000}, track));
   EXPECT_EQ(wait_and_complete(peer.driver(), handle), Status::peer_failed);
 }
 

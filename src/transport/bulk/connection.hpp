@@ -2,16 +2,16 @@
 // The connection of one pair of ranks, as one of its two drivers sees it. The protocol stands in
 // driver.hpp. Only the driver thread comes here.
 //
-// A connection has two streams, its *tracks*. The system keeps some milliseconds of data of a stream
-// (Grants::kept_bytes). What follows in the same stream waits behind them:
+// A connection has two streams, its *tracks*. The system keeps some milliseconds of data of a
+// stream (Grants::kept_bytes). What follows in the same stream waits behind them:
 //
 //   words   all frames but data; and data that somebody waits for: what is granted with an ask, and
 //           what is hurried, at most 64 KiB a time
 //   bulk    all other data
 //
-// Frames of different tracks overtake each other. What must keep its order goes by words alone: ask,
-// hurry and grant; ask and ack; reach, offer and leave. Data may come in any order, before or after
-// any of these:
+// Frames of different tracks overtake each other. What must keep its order goes by words alone:
+// ask, hurry and grant; ask and ack; reach, offer and leave. Data may come in any order, before or
+// after any of these:
 //   - Data go once their ask has come. The receiver knows their message, or has heard or said that
 //     it failed.
 //   - A message is complete when all its bytes are here, by whichever track. Frames that are half
@@ -29,8 +29,8 @@
 #include "sys/poller.hpp"
 #include "sys/sys.hpp"
 #include "transport/bulk/grants.hpp"
-#include "transport/bulk/track.hpp"
 #include "transport/bulk/remote_reads.hpp"
+#include "transport/bulk/track.hpp"
 
 namespace stretto::transport::bulk {
 

@@ -57,9 +57,9 @@ struct Message {
   bool asked = false;   // a receive: its ask has gone; a send: its ask has come
   bool sized = false;   // a receive: the sender has said how long it is
   bool queued = false;
-  Range urgent;     // a receive: to be asked for once more
-  Range hurried;    // a receive: what somebody waited for last
-  RangeQueue left;  // a send
+  Range urgent;                    // a receive: to be asked for once more
+  Range hurried;                   // a receive: what somebody waited for last
+  RangeQueue left;                 // a send
   bool framed = false;             // a send: the last of it is in a frame
   std::uint32_t frames = 0;        // of a send, that are being sent
   std::uint64_t urgent_bytes = 0;  // of a send: so many go next, beside what is queued

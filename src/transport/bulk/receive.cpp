@@ -188,7 +188,8 @@ bool Connection::begin_eager(IncomingFrame& in) {
     return true;
   }
   // Fewer than all slots are used: each stands for a message that is not acked.
-  EagerSlot& slot = *std::find_if(std::begin(slots_), std::end(slots_), [](const EagerSlot& each) { return !each.used; });
+  EagerSlot& slot =
+      *std::find_if(std::begin(slots_), std::end(slots_), [](const EagerSlot& each) { return !each.used; });
   if (slot.data == nullptr) slot.data = static_cast<char*>(PrivateHeap::take(kEagerBytes));
   if (slot.data == nullptr) {
     no_memory();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames that go. What is short and lets the peer go on goes first: failures, slots that are free,
-// asks, acks, then eager messages, then pieces that somebody waits for. Other pieces have a track of
-// their own.
+// asks, acks, then eager messages, then pieces that somebody waits for. Other pieces have a
+// track of their own.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
