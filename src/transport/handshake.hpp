@@ -4,7 +4,8 @@
 // pair is made of both shares. The lower rank of a pair calls the higher one. Both prove that they
 // know the secret:
 //
-//   caller -> listener   Hello: a fresh random number, and the ranks of caller and listener
+//   caller -> listener   Hello: a fresh random number, the ranks of caller and listener, and which
+//                        of the pair's streams this is
 //   listener -> caller   Answer: a second fresh random number, and a hash of both numbers, the
 //                        ranks and its role under the secret
 //   caller -> listener   the hash for Role::proof
@@ -34,6 +35,7 @@ struct Nonce {
 struct Hello {
   Nonce nonce;
   std::uint32_t caller, listener;
+  std::uint64_t which = 0;  // of the pair's streams
 };
 struct Answer {
   Nonce nonce;
@@ -47,7 +49,7 @@ struct Transcript {
   Hello hello;
   Nonce answer;
 };
-static_assert(sizeof(Transcript) == 48);  // no padding
+static_assert(sizeof(Transcript) == 56);  // no padding
 
 inline std::uint64_t handshake_hash(Role role, const SipKey& caller, const SipKey& listener, const Hello& hello,
                                     const Nonce& answer) {

@@ -7,7 +7,7 @@ namespace stretto::transport {
 namespace {
 
 constexpr std::size_t kMostUnknown = 16;  // connections beside those of the peers that are awaited
-constexpr std::uint64_t kMostConnections = 256;
+constexpr std::uint64_t kMostConnections = 512;
 constinit std::atomic<std::uint64_t> g_connections = 0;
 
 }  // namespace
@@ -38,7 +38,7 @@ int dial_order(const sys::HostAddress* own, int own_count, const sys::HostAddres
   return count;
 }
 
-int Party::step_as_caller(HandshakeEnd& end, std::uint32_t peer) const {
+int Party::step_as_caller(HandshakeEnd& end, std::uint32_t peer, std::uint64_t which) const {
   std::uint64_t word = 0;
   int error = 0;
   switch (end.stage) {
@@ -47,6 +47,7 @@ int Party::step_as_caller(HandshakeEnd& end, std::uint32_t peer) const {
       if (error != 0) return error;
       end.hello.caller = me;
       end.hello.listener = peer;
+      end.hello.which = which;
       error = sys::random_bytes(&end.hello.nonce, sizeof end.hello.nonce);
       return error != 0 ? EPROTO : end.say(end.hello, HandshakeEnd::Stage::answer);
     case HandshakeEnd::Stage::answer:
@@ -72,7 +73,7 @@ int Attempt::step(const Party& party, std::uint32_t peer, int* stream) {
   bool any = false;
   for (HandshakeEnd& one_end : *this) {
     if (one_end.stream < 0) continue;
-    const int error = party.step_as_caller(one_end, peer);
+    const int error = party.step_as_caller(one_end, peer, which_);
     heard_ = heard_ || one_end.stage != HandshakeEnd::Stage::connecting;
     if (error == 0) {
       *stream = one_end.stream;

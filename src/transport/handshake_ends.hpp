@@ -84,8 +84,8 @@ struct Party {
                           end.answer.nonce);
   }
   // Moves on as the caller of `peer`, or as a listener. 0: the connection is the pair's. EAGAIN:
-  // not yet. The listener's `awaits` says whether this process wants a connection from that caller.
-  int step_as_caller(HandshakeEnd& end, std::uint32_t peer) const;
+  // not yet. The listener's `awaits(hello)` says whether this process wants that connection.
+  int step_as_caller(HandshakeEnd& end, std::uint32_t peer, std::uint64_t which) const;
   template <class Awaits>
   int step_as_listener(HandshakeEnd& end, const Awaits& awaits) const {
     std::uint64_t word = 0;
@@ -93,11 +93,11 @@ struct Party {
     if (end.stage == HandshakeEnd::Stage::hello) {
       error = end.hear(&end.hello);
       if (error != 0) return error;
-      return is_for_us(end.hello) && awaits(end.hello.caller) ? answer(end) : EPROTO;
+      return is_for_us(end.hello) && awaits(end.hello) ? answer(end) : EPROTO;
     }
     error = end.hear(&word);
     if (error != 0) return error;
-    if (word != hash(Role::proof, end) || !awaits(end.hello.caller)) return EPROTO;
+    if (word != hash(Role::proof, end) || !awaits(end.hello)) return EPROTO;
     error = end.say(hash(Role::acceptance, end), HandshakeEnd::Stage::acceptance);
     return error == EAGAIN ? 0 : error;
   }
@@ -111,8 +111,9 @@ struct Party {
 
 class Attempt {
  public:
-  void start(const sys::HostAddress* own, int own_count, const Endpoint& to) {
+  void start(const sys::HostAddress* own, int own_count, const Endpoint& to, std::uint64_t which = 0) {
     *this = {};
+    which_ = which;
     count_ = dial_order(own, own_count, to.addresses, to.address_count, order_);
   }
   // 0: `*stream` is the pair's. EAGAIN: not yet. Others: the peer cannot be reached.
@@ -135,6 +136,7 @@ class Attempt {
   int order_[sys::kMostAddresses] = {};  // of the peer's addresses
   int count_ = 0, tried_ = 0;
   bool heard_ = false;
+  std::uint64_t which_ = 0;     // of the pair's streams
   std::uint64_t tried_ns_ = 0;  // when the last address was
 };
 
@@ -157,8 +159,8 @@ struct Listeners {
 class IncomingConnections {
  public:
   ~IncomingConnections() { close(); }
-  // Accepts and hears connections. `awaits(caller)` says whether one is wanted, and
-  // `connected(caller, stream)` gets each that has proved itself. There is room for as many
+  // Accepts and hears connections. `awaits(hello)` says whether one is wanted, and
+  // `connected(hello, stream)` gets each that has proved itself. There is room for as many
   // connections as callers are `awaited`, and some for strangers. False: a listener is broken.
   template <class Awaits, class Connected>
   bool step(const Party& party, const Listeners& listeners, std::size_t awaited, const Awaits& awaits,
@@ -173,7 +175,7 @@ class IncomingConnections {
       if (error != 0)
         ends_[i].close();
       else
-        connected(ends_[i].hello.caller, ends_[i].stream);
+        connected(ends_[i].hello, ends_[i].stream);
       ends_.splice(i, 1, 0);
     }
     return true;

@@ -81,9 +81,12 @@ class Handshake {
   bool accept_incoming() {
     return incoming_.step(
         party(), listeners_, missing_,
-        [&](std::uint32_t caller) { return caller < me() && is_far(caller) && pairs_[caller].stream < 0; },
-        [&](std::uint32_t caller, int stream) {
-          pairs_[caller].stream = stream;
+        [&](const Hello& hello) {
+          const std::size_t caller = hello.caller;
+          return hello.which == 0 && caller < me() && is_far(caller) && pairs_[caller].stream < 0;
+        },
+        [&](const Hello& hello, int stream) {
+          pairs_[hello.caller].stream = stream;
           --missing_;
         });
   }

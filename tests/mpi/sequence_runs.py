@@ -30,12 +30,15 @@ class Setting:
 
 
 SERVED = {"STRETTO_NONBLOCKING": "on", "STRETTO_KIND": "on"}
+EARLY = {"STRETTO_OVERLAP": "3"}  # calls of any length may return early
 SETTINGS = {
     "default": Setting(),
     "agreed_later": Setting({"STRETTO_AGREE": ""}),  # as users have it
     "requests": Setting(SERVED),
     "watched": Setting({"STRETTO_WATCHDOG": "1000"}),
     "nodes": Setting(SERVED, 2),
+    "early": Setting(SERVED | EARLY, 2),
+    "fabric": Setting(SERVED | EARLY | {"STRETTO_FABRIC": "tcp"}, 2),
     "checked": Setting(SERVED | {"STRETTO_CHECK": "3"}),
     "threads": Setting(SERVED, threads=True),
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <cstring>
 #include <deque>
@@ -98,59 +99,98 @@ class RawPeer {
   RawPeer& operator=(const RawPeer&) = delete;
 
   bulk::Driver& driver() { return driver_; }
-  // Rank 0 has posted something and calls. Returns when the connection is open.
-  void accept() {
+  static constexpr int kWords = 0, kBulk = 1, kTracks = bulk::Connection::kTracks;
+  // Rank 0 has posted something and calls. Returns when the connection is open, or so many of its
+  // streams.
+  void accept(int tracks = kTracks) {
     transport::IncomingConnections incoming;
     const transport::Party party{1, endpoints_};
-    while (stream_ < 0) {
+    while (streams_[tracks - 1] < 0) {
       ASSERT_TRUE(incoming.step(
-          party, listeners_, 1, [](std::uint32_t) { return true; },
-          [&](std::uint32_t, int stream) { stream_ = stream; }));
+          party, listeners_, 1, [](const transport::Hello&) { return true; },
+          [&](const transport::Hello& hello, int stream) { streams_[hello.which] = stream; }));
       sys::nap_ns(20'000);
     }
   }
-  [[nodiscard]] int stream() const { return stream_; }
+  // Calls rank 0 for the first stream, which has a driver's thread to hear it.
+  void call() {
+    constexpr auto nothing = [](void*) {};
+    ASSERT_EQ(driver_.on_thread(nothing, nullptr), Status::ok);
+    const sys::HostAddress loopback{htonl(INADDR_LOOPBACK), ~0u};
+    transport::Attempt attempt;
+    attempt.start(&loopback, 1, endpoints_[0]);
+    const transport::Party party{1, endpoints_};
+    int error = EAGAIN;
+    for (; error == EAGAIN; sys::nap_ns(20'000)) error = attempt.step(party, 0, &streams_[kWords]);
+    ASSERT_EQ(error, 0);
+  }
+  [[nodiscard]] int stream(int track) const { return streams_[track]; }
   // As much as the driver takes; false: the connection is gone.
-  bool say(const void* data, std::size_t bytes) {
+  bool say(const void* data, std::size_t bytes, int track = kWords) {
     for (std::size_t gone = 0; gone < bytes;) {
       const sys::Piece piece{data, bytes};
       std::size_t sent = 0;
-      const int error = sys::stream_send(stream_, &piece, 1, gone, &sent);
+      const int error = sys::stream_send(streams_[track], &piece, 1, gone, &sent);
       if (error != 0 && error != EAGAIN) return false;
       gone += sent;
       if (error == EAGAIN) sys::nap_ns(20'000);
     }
     return true;
   }
-  bool say(const bulk::Head& head) {
+  bool say(const bulk::Head& head, int track = kWords) {
     char words[bulk::Head::kBytes];
     head.write(words);
-    return say(words, sizeof words);
+    return say(words, sizeof words, track);
   }
+  // From the track of the last head.
   bool hear(void* data, std::size_t bytes) {
     for (std::size_t got = 0; got < bytes;) {
       std::size_t more = 0;
-      const int error = sys::stream_receive(stream_, static_cast<char*>(data) + got, bytes - got, &more);
+      const int error = sys::stream_receive(streams_[heard_], static_cast<char*>(data) + got, bytes - got, &more);
       if (error != 0 && error != EAGAIN) return false;
       got += more;
       if (error == EAGAIN) sys::nap_ns(20'000);
     }
     return true;
   }
+  // The next one, by whichever track: words first.
   bool hear(bulk::Head* head) {
-    char words[bulk::Head::kBytes];
-    return hear(words, sizeof words) && head->read(words);
+    for (std::size_t waiting = 0;; sys::nap_ns(20'000)) {
+      for (heard_ = 0; heard_ < kTracks; ++heard_) {
+        if (sys::stream_waiting(streams_[heard_], &waiting) == 0 && waiting != 0) return hear_head(head);
+      }
+      heard_ = kWords;
+      if (has_ended(kWords) || has_ended(kBulk)) return false;
+    }
+  }
+  bool hear(bulk::Head* head, int track) {
+    heard_ = track;
+    return hear_head(head);
+  }
+  void close(int track) {
+    if (streams_[track] >= 0) sys::close_descriptor(streams_[track]);
+    streams_[track] = -1;
   }
   void close() {
-    if (stream_ >= 0) sys::close_descriptor(stream_);
-    stream_ = -1;
+    for (int track = 0; track < kTracks; ++track) close(track);
+  }
+  // Nothing more comes.
+  [[nodiscard]] bool has_ended(int track) const {
+    char next = 0;
+    return recv(streams_[track], &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
   }
 
  private:
+  bool hear_head(bulk::Head* head) {
+    char words[bulk::Head::kBytes];
+    return hear(words, sizeof words) && head->read(words);
+  }
+
   bulk::Driver driver_;
   transport::Listeners listeners_;
   Array<transport::Endpoint> endpoints_;
-  int stream_ = -1;
+  int streams_[kTracks] = {-1, -1};
+  int heard_ = kWords;
 };
 
 }  // namespace stretto::test

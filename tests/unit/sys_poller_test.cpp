@@ -246,6 +246,14 @@ TEST_F(Connected, AnEndIsReadableBelowTheMark) {
   expect_one(9, true, false);
 }
 
+TEST_F(Connected, AStreamGoesFirst) {
+  int priority = 0;
+  socklen_t length = sizeof priority;
+  ASSERT_EQ(stream_goes_first(from), 0);
+  ASSERT_EQ(getsockopt(from, SOL_SOCKET, SO_PRIORITY, &priority, &length), 0);
+  EXPECT_EQ(priority, 6);
+}
+
 TEST_F(Connected, TheKernelKeepsNoMoreThanItIsToldTo) {
   constexpr std::size_t kMark = 64 << 10;
   ASSERT_EQ(stream_connected(from), 0);  // it does not hold short messages back

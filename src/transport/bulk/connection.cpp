@@ -16,19 +16,20 @@ void finish(Message* message, Status status, const Lost& lost) {
 }
 
 Connection::~Connection() {
-  for (Slot& slot : slots_) PrivateHeap::release(slot.data, kEagerBytes);
-  PrivateHeap::release(out_.copy, out_.payload_bytes);
+  for (EagerSlot& slot : slots_) PrivateHeap::release(slot.data, kEagerBytes);
+  for (Track* const track : both_) PrivateHeap::release(track->out.copy, track->out.payload_bytes);
 }
 
 void Connection::opened(int stream, const sys::Poller& poller) {
-  stream_ = stream;
-  file_ = sys::file_id(stream);
-  stage_ = Stage::open;
-  readable_ = writable_ = true;
+  Track& track = *both_[tracks()];
+  track.stream = stream;
+  track.file = sys::file_id(stream);
+  track.readable = track.writable = true;
+  if (&track == &words_) (void)sys::stream_goes_first(stream);
+  stage_ = tracks() == kTracks ? Stage::open : Stage::opening;
   reach_due_ = shared_.reads.fabric() != nullptr;
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);
-  const auto tag = static_cast<std::uint64_t>(peer_);
-  if (sys::poller_set(poller, stream, {true, false}, tag) != 0) lose();  // the handshake may have watched it
+  if (sys::poller_set(poller, stream, {true, false}, tag_of(track)) != 0) lose();  // the handshake may have watched it
 }
 
 void Connection::fail(Status status, const Lost& lost) {
@@ -36,13 +37,14 @@ void Connection::fail(Status status, const Lost& lost) {
   stage_ = Stage::lost;
   status_ = status;
   lost_ = lost;
-  if (out_.head_bytes != 0 && out_.message != nullptr && out_.is_last) finish(out_.message, status, lost);
-  out_.head_bytes = 0;
-  out_.message = nullptr;
-  out_.is_refused = false;
+  for (Track* const track : both_) {
+    leave_frame(track->out, status, lost);
+    track->out.head_bytes = 0;
+    track->out.is_refused = false;
+    track->in.into = IncomingFrame::Into::head;
+  }
   shared_.reads.free_all(this);
   offers_.clear();
-  in_.into = In::Into::head;
   table_.each([&](Message* message) {
     take_out(message);
     if (message->posted)
@@ -51,30 +53,28 @@ void Connection::fail(Status status, const Lost& lost) {
       give_back(message);
   });
   // Programs that close descriptors which they do not know get our numbers for files of their own.
-  if (stream_ >= 0 && sys::file_id(stream_) == file_) sys::close_descriptor(stream_);
-  stream_ = -1;
+  for (Track* const track : both_) {
+    if (track->stream >= 0 && sys::file_id(track->stream) == track->file) sys::close_descriptor(track->stream);
+    track->stream = -1;
+  }
 }
 
 bool Connection::step(const sys::Poller& poller) {
-  bool more = step_in();
-  if (is_open()) start_reads();
-  if (is_open()) more = step_out() || more;
-  if (!is_open()) return false;
-  const bool wants_room = !writable_ && out_.head_bytes != 0;
-  if (wants_room != watched_for_room_) {
-    watched_for_room_ = wants_room;
-    if (sys::poller_modify(poller, stream_, {true, wants_room}, static_cast<std::uint64_t>(peer_)) != 0) lose();
+  bool more = false;
+  for (Track* const track : both_) more = (is_open() && step_in(*track)) || more;
+  for (Track* const track : both_) more = (is_open() && step_out(*track)) || more;
+  for (Track* const track : both_) {
+    if (is_open()) watch(*track, poller);
   }
-  return more;
+  return is_open() && more;
 }
 
-bool Connection::drain() {
-  for (;;) {
-    std::size_t received = 0;
-    const int error = sys::stream_receive(stream_, shared_.sink, sizeof shared_.sink, &received);
-    if (error == EAGAIN) report_from(1);
-    if (error != 0) return error == EAGAIN;
-  }
+void Connection::watch(Track& track, const sys::Poller& poller) {
+  if (track.has_ended) return (void)sys::poller_remove(poller, track.stream);
+  const bool wants_room = !track.writable && track.out.head_bytes != 0;
+  if (wants_room == track.watched_for_room) return;
+  track.watched_for_room = wants_room;
+  if (sys::poller_modify(poller, track.stream, {true, wants_room}, tag_of(track)) != 0) lose();
 }
 
 // ---- messages ----
@@ -82,7 +82,7 @@ bool Connection::drain() {
 void Connection::take_out(Message* message) {
   table_.remove(message);
   if (!message->sends) shared_.grants.remove(message);
-  if (message->queued) (!message->sends ? asks_ : message->asked ? data_ : eager_).remove(message);
+  if (message->queued) queue_of(*message).remove(message);
 }
 
 void Connection::give_back(Message* message) {
@@ -106,7 +106,7 @@ void Connection::post(Message* message) {
 // The peer may have made its last call, and ended, before this rank came to it. Its eager messages
 // are here.
 void Connection::post_after_loss(Message* message) {
-  Slot* const slot = message->sends ? nullptr : find_slot(message->key);
+  EagerSlot* const slot = message->sends ? nullptr : find_slot(message->key);
   if (slot == nullptr || !slot->complete) return finish(message, status_, lost_);
   table_.add(message);
   deliver(*slot, message);
@@ -131,11 +131,12 @@ void Connection::answer(Message* message) {
   if (message->queued) eager_.remove(message);
   message->asked = true;
   if (!message->left.start(message->bytes, message->order, message->order_count)) return no_memory();
-  if (message->granted != 0 || message->bytes == 0) data_.push(message);
+  message->urgent_bytes = std::min<std::uint64_t>({message->granted, message->bytes, kUrgentBytes});
+  if (message->granted != 0 || message->bytes == 0) queue_of(*message).push(message);
 }
 
 void Connection::post_recv(Message* message) {
-  Slot* const slot = find_slot(message->key);
+  EagerSlot* const slot = find_slot(message->key);
   table_.add(message);
   if (slot == nullptr) {
     message->host = host_;
@@ -149,21 +150,21 @@ void Connection::post_recv(Message* message) {
     slot->waiting = message;
 }
 
-Connection::Slot* Connection::find_slot(const Key& key) {
-  for (Slot& slot : slots_) {
+EagerSlot* Connection::find_slot(const Key& key) {
+  for (EagerSlot& slot : slots_) {
     if (slot.used && slot.key == key) return &slot;
   }
   return nullptr;
 }
 
-void Connection::free_slot(Slot& slot) {
+void Connection::free_slot(EagerSlot& slot) {
   slot.used = false;
   slot.waiting = nullptr;
   acks_.push(slot.key);
 }
 
 // An eager message has come, and so has its receive.
-void Connection::deliver(Slot& slot, Message* message) {
+void Connection::deliver(EagerSlot& slot, Message* message) {
   const std::uint32_t bytes = slot.bytes;
   if (bytes > message->bytes) {
     free_slot(slot);
@@ -194,6 +195,7 @@ void Connection::refuse_longer(Message* message) {
 void Connection::hurry(const Key& key, const Range& range) {
   Message* const message = table_.find(key, false);
   if (message == nullptr || !message->posted) return;
+  message->hurried = range;
   if (!message->asked) {
     message->order_count = std::min(message->order_count + 1, kMostRanges);
     std::copy_backward(message->order, message->order + message->order_count - 1,
@@ -231,20 +233,21 @@ void Connection::abandon(std::uint64_t comm, const Reason& reason) { add_failure
 // What is left of it, an ask or an eager message, is of calls that have failed. More may come.
 void Connection::forget(std::uint64_t comm) {
   bool any = std::any_of(std::begin(slots_), std::end(slots_),
-                         [&](const Slot& slot) { return slot.used && slot.key.comm == comm; });
+                         [&](const EagerSlot& slot) { return slot.used && slot.key.comm == comm; });
   table_.each([&](const Message* message) { any = any || message->key.comm == comm; });
   if (any) abandon(comm, {Status::peer_gone, -1});
 }
 
 void Connection::drop(std::uint64_t comm, Status why, const Lost& lost) {
-  if (out_.head_bytes != 0 && out_.message != nullptr && out_.message->key.comm == comm) {
-    Message* const message = out_.message;
-    detach(message);
-    if (out_.is_last) finish(message, why, lost);
+  for (Track* const track : both_) {
+    IncomingFrame& in = track->in;
+    if (in.into == IncomingFrame::Into::message && in.message->key.comm == comm) in.into = IncomingFrame::Into::sink;
+    if (track->out.message == nullptr || track->out.message->key.comm != comm) continue;
+    detach(track->out);
     if (!is_open()) return;
+    leave_frame(track->out, why, lost);
   }
-  if (in_.into == In::Into::message && in_.message->key.comm == comm) in_.into = In::Into::sink;
-  for (Slot& slot : slots_) {
+  for (EagerSlot& slot : slots_) {
     if (!slot.used || slot.key.comm != comm) continue;
     slot.waiting = nullptr;
     if (slot.complete) free_slot(slot);

@@ -34,8 +34,8 @@ Status Driver::introduce(int peer, const Endpoint& endpoint) {
   const auto at = static_cast<std::size_t>(peer);
   if (at >= known_.size() && !known_.resize(at + 1, 0)) return Status::no_memory;
   if (known_[at] != 0) return Status::ok;
-  if (!reserve_connections(1)) return Status::unavailable;
-  ++reserved_;
+  if (!reserve_connections(Connection::kTracks)) return Status::unavailable;
+  reserved_ += Connection::kTracks;
   if (!introduced_.push({peer, endpoint})) return Status::no_memory;
   known_[at] = 1;
   Command command{Command::What::introduce};

@@ -5,7 +5,7 @@
 // Why: a call may return before its data are there, if somebody else moves them. The MPI may be
 // called by the program's threads only, so the driver thread has connections of its own.
 //
-// What goes over a connection (frame.hpp):
+// What goes over a connection (frame.hpp), by two streams (connection.hpp):
 //
 //   sender's driver                      receiver's driver
 //        |  <------------ ask ---------------  |   a receive is posted: its ranges, in this order
@@ -61,8 +61,8 @@
 // and the higher rank accepts. The thread starts with the first message of this rank. Until then
 // the system keeps calls.
 //
-// The system keeps what goes in some milliseconds (Grants::kept_bytes). So a hurried piece waits
-// for little. A stream is watched for room only while a frame waits for it.
+// The system keeps what goes in some milliseconds (Grants::kept_bytes), and a hurried piece goes
+// beside it. A stream is watched for room only while a frame waits for it.
 //
 // Any thread may call all functions but open, which is the first, and stop, which is the last.
 // Only the driver thread has the connections. Threads leave commands for it, under a lock.
@@ -155,6 +155,7 @@ class Driver {
   static void* main(void* self);
   void run();
   bool step_all();
+  bool start_reads();
   bool take_commands();
   void perform(const Command& command);
   void meet(int peer, const Endpoint& endpoint);
@@ -181,7 +182,7 @@ class Driver {
   void step_handshakes();
   void step_call(Peer& peer);
   void step_incoming();
-  bool awaits(std::uint32_t caller);
+  bool awaits(const Hello& hello);
   void watch(HandshakeEnd& end);
   void watch_listeners(bool watched);
   void due_at(std::uint64_t ns) { due_ns_ = due_ns_ < ns ? due_ns_ : ns; }

@@ -44,6 +44,7 @@ struct Key {
 inline constexpr std::uint32_t kEagerBytes = 16 << 10;
 inline constexpr std::uint32_t kCredit = 16;             // eager messages of a pair and direction that wait for an ack
 inline constexpr std::uint32_t kPieceBytes = 128 << 10;  // of a data frame, at most
+inline constexpr std::uint32_t kUrgentBytes = 64 << 10;  // of a message, beside queued data (connection.hpp)
 inline constexpr std::uint32_t kMostRanges = 16;         // of an ask
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;  // of a message
 

@@ -70,12 +70,13 @@ class Grants {
       if (message->under_way == 0) grant(message, kPiece);
     }
   }
-  // Asks, grants and hurried parts wait behind the data of their connection that the system has. So
-  // it has no more than goes in some five milliseconds, if data go as fast as they come. That is
+  // Words wait behind the data that the system has, where the card's queue knows no priorities. So
+  // it has no more than goes in some four milliseconds, if data go as fast as they come. That is
   // twice what this says (sys::stream_keeps). With less, the link stands idle when this thread gets
-  // a processor late.
+  // a processor late. In steps, since each change is a system call.
   [[nodiscard]] std::uint32_t kept_bytes() const {
-    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::bit_floor(rate_), 16 << 10, 4 << 20));
+    const std::uint64_t kept = rate_ / 2, step = std::max<std::uint64_t>(std::bit_floor(kept) / 8, 1);
+    return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kept / step * step, 16 << 10, 4 << 20));
   }
   // Grants what the window has room for. `tell(message)` says it to the peer.
   template <class Tell>

@@ -57,8 +57,12 @@ struct Message {
   bool asked = false;   // a receive: its ask has gone; a send: its ask has come
   bool sized = false;   // a receive: the sender has said how long it is
   bool queued = false;
-  Range urgent;     // a receive: to be asked for once more
-  RangeQueue left;  // a send
+  Range urgent;                    // a receive: to be asked for once more
+  Range hurried;                   // a receive: what somebody waited for last
+  RangeQueue left;                 // a send
+  bool framed = false;             // a send: the last of it is in a frame
+  std::uint32_t frames = 0;        // of a send, that are being sent
+  std::uint64_t urgent_bytes = 0;  // of a send: so many go next, beside what is queued
   // How many bytes the receiver has granted, and how many of them are sent, or are under way.
   std::uint64_t granted = 0, sent = 0, under_way = 0;
   std::uint64_t grant_due = 0;  // a receive: granted, and not told yet
@@ -140,8 +144,10 @@ class MessagePool {
     message->order_count = 0;
     message->aside = {};
     message->granted = message->sent = message->under_way = message->grant_due = 0;
-    message->posted = message->asked = message->sized = message->queued = false;
-    message->urgent = {};
+    message->posted = message->asked = message->sized = message->queued = message->framed = false;
+    message->frames = 0;
+    message->urgent_bytes = 0;
+    message->urgent = message->hurried = {};
     message->arrived.clear();
     message->listener = {};
     message->arrived_bytes.store(0, std::memory_order_relaxed);

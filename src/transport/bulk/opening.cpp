@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections that open. The driver moves on with all of them when one has an event, or when it is
-// time for the next address or the next call.
+// time for the next address or the next call. Whoever has called for the first stream of a pair
+// calls for the others, one after the other.
 #include <algorithm>
 #include <cerrno>
 
@@ -32,9 +33,11 @@ void Driver::step_handshakes() {
 
 void Driver::step_call(Peer& peer) {
   const std::uint64_t now = sys::now_ns();
+  if (peer.is_called) return;
   if (!peer.calls && now < peer.call_ns) return due_at(peer.call_ns);
   if (!peer.calls) {
-    peer.attempt.start(settings_.addresses, settings_.address_count, endpoints_[static_cast<std::size_t>(peer.rank)]);
+    peer.attempt.start(settings_.addresses, settings_.address_count, endpoints_[static_cast<std::size_t>(peer.rank)],
+                       peer.connection.tracks());
     peer.calls = true;
   }
   int stream = -1;
@@ -42,6 +45,7 @@ void Driver::step_call(Peer& peer) {
   if (error == 0) {
     peer.calls = false;
     peer.connection.opened(stream, poller_);
+    if (peer.connection.stage() == Connection::Stage::opening) call(peer);
   } else if (error == EAGAIN) {
     if (peer.attempt.has_more_addresses()) due_at(now + Attempt::kNextAddressNs);
     for (HandshakeEnd& end : peer.attempt) watch(end);
@@ -54,20 +58,24 @@ void Driver::step_call(Peer& peer) {
   }
 }
 
-bool Driver::awaits(std::uint32_t caller) {
-  const Peer* const peer = find(static_cast<int>(caller));
+bool Driver::awaits(const Hello& hello) {
+  const auto caller = static_cast<int>(hello.caller);
+  const Peer* const peer = find(caller);
   if (peer == nullptr || peer->connection.is_open() || peer->connection.stage() == Connection::Stage::lost)
     return false;
-  return !peer->calls || !peer->attempt.was_heard() || static_cast<int>(caller) < shared_.rank;
+  if (hello.which != peer->connection.tracks()) return false;
+  if (hello.which != 0) return peer->is_called;
+  return !peer->calls || !peer->attempt.was_heard() || caller < shared_.rank;
 }
 
 void Driver::step_incoming() {
   const bool fine = incoming_.step(
-      party(), listeners_, peers_.size(), [&](std::uint32_t caller) { return awaits(caller); },
-      [&](std::uint32_t caller, int stream) {
-        Peer& peer = *find(static_cast<int>(caller));
+      party(), listeners_, peers_.size(), [&](const Hello& hello) { return awaits(hello); },
+      [&](const Hello& hello, int stream) {
+        Peer& peer = *find(static_cast<int>(hello.caller));
         peer.attempt.close();
         peer.calls = false;
+        peer.is_called = true;
         peer.connection.opened(stream, poller_);
       });
   for (HandshakeEnd& end : incoming_) watch(end);

@@ -14,6 +14,7 @@ struct Peer {
   Connection connection;
   Attempt attempt;
   bool calls = false;         // the attempt is under way
+  bool is_called = false;     // the first stream is the peer's call, and so are the others
   int calls_left = 0;         // after this one
   std::uint64_t call_ns = 0;  // when to call; 0: not
 };

@@ -28,7 +28,7 @@ class RangeQueue {
     first_ = 0;
     ranges_.clear();
     if (total != 0 && !ranges_.push({0, total})) return false;
-    for (std::uint32_t i = count; i-- > 0;) bring_forward(order[i]);
+    for (std::uint32_t i = count; i-- > 0;) (void)bring_forward(order[i]);
     return true;
   }
   [[nodiscard]] bool empty() const { return first_ == ranges_.size(); }
@@ -41,15 +41,18 @@ class RangeQueue {
     if (first.bytes == 0) ++first_;
     return taken;
   }
-  // What is left of the range goes next, by addresses. Without memory the order stays.
-  void bring_forward(const Range& urgent) {
+  // What is left of the range goes next, by addresses. Returns how many bytes. Without memory the
+  // order stays.
+  std::uint64_t bring_forward(const Range& urgent) {
     Array<Range, PrivateHeap> ordered;
     std::ptrdiff_t urgent_count = 0;
+    std::uint64_t bytes = 0;
     for (const bool is_urgent : {true, false}) {
       for (std::size_t i = first_; i < ranges_.size(); ++i) {
         const Range range = ranges_[i], common = range.common(urgent);
         if (is_urgent) {
           urgent_count += common.bytes != 0 && ordered.push(common) ? 1 : 0;
+          bytes += common.bytes;
         } else if (common.bytes == 0) {
           ordered.push(range);
         } else {
@@ -58,11 +61,12 @@ class RangeQueue {
         }
       }
     }
-    if (ordered.failed()) return;
+    if (ordered.failed()) return 0;
     std::sort(ordered.begin(), ordered.begin() + urgent_count,
               [](const Range& a, const Range& b) { return a.offset < b.offset; });
     ranges_.swap(ordered);
     first_ = 0;
+    return bytes;
   }
 
  private:

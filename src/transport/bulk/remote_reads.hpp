@@ -102,16 +102,21 @@ class RemoteReads {
   [[nodiscard]] bool any_offered() const { return outgoing_.count() != Fabric::kSlots; }
 
   // ---- what this process reads ----
-  // EAGAIN: later. Others: it cannot be read.
+  // What is being read stands in the network before what is read next. So it is no more than goes
+  // in a few milliseconds (Grants::kept_bytes), or one piece.
+  [[nodiscard]] bool may_read(std::uint64_t most_bytes) const {
+    return !landings_.empty() && (reading_bytes_ == 0 || reading_bytes_ < most_bytes);
+  }
+  // While it may. EAGAIN: later. Others: it cannot be read.
   int read(Connection* reader, std::uint64_t peer, const Offer& offer) {
-    waits_for_landing_ = waits_for_landing_ || landings_.empty();
-    if (landings_.empty()) return EAGAIN;
     const std::uint32_t landing = landings_.pop();
     const int error = fabric_->read(peer, offer.offered.window, offer.head.bytes, landing);
-    if (error != 0)
+    if (error != 0) {
       landings_.push(landing);
-    else
+    } else {
       readings_[landing] = {reader, offer};
+      reading_bytes_ += offer.head.bytes;
+    }
     network_is_full_ = network_is_full_ || error == EAGAIN;
     return error;
   }
@@ -120,8 +125,10 @@ class RemoteReads {
   void abandon(const Connection* reader, const Refuse& refuse) {
     for (Reading& reading : readings_) {
       if (reading.reader != reader) continue;
-      reading.reader = nullptr;
-      refuse(reading.offer);
+      const Offer offer = reading.offer;
+      reading_bytes_ -= offer.head.bytes;
+      reading = {};
+      refuse(offer);
     }
   }
   // So far. Any thread may ask.
@@ -146,8 +153,8 @@ class RemoteReads {
   }
   // Whether it is worth while to step all connections again, now that there is room.
   bool take_wake() {
-    const bool wake = (waits_for_room_ && !outgoing_.empty()) || (!landings_.empty() && waits_for_landing_);
-    if (wake) waits_for_room_ = waits_for_landing_ = false;
+    const bool wake = waits_for_room_ && !outgoing_.empty();
+    if (wake) waits_for_room_ = false;
     return wake;
   }
   // poll() is to be called again soon, whatever the descriptor says.
@@ -162,7 +169,8 @@ class RemoteReads {
   template <class Done>
   void end(const FabricDone& through, const Done& done) {
     const Reading reading = readings_[through.landing];
-    readings_[through.landing].reader = nullptr;
+    readings_[through.landing] = {};
+    reading_bytes_ -= reading.offer.head.bytes;
     if (reading.reader == nullptr) return is_broken_ ? void() : landings_.push(through.landing);
     const char* const data = through.error == 0 ? fabric_->landing(through.landing) : nullptr;
     if (data != nullptr) read_bytes_.fetch_add(reading.offer.head.bytes, std::memory_order_relaxed);
@@ -192,7 +200,8 @@ class RemoteReads {
   Slots outgoing_, landings_;  // free ones
   Piece pieces_[Fabric::kSlots];
   Reading readings_[Fabric::kSlots];
-  bool waits_for_room_ = false, waits_for_landing_ = false, network_is_full_ = false;
+  bool waits_for_room_ = false, network_is_full_ = false;
+  std::uint64_t reading_bytes_ = 0;
 };
 
 }  // namespace stretto::transport::bulk

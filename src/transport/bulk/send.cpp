@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Frames that go. What is short and lets the peer go on goes first: failures, slots that are free,
-// asks, acks, then eager messages, then pieces of what the peer has asked for.
+// asks, acks, then eager messages, then pieces that somebody waits for. Other pieces have a
+// track of their own.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -8,67 +10,90 @@
 
 namespace stretto::transport::bulk {
 
-bool Connection::step_out() {
-  if (const std::uint32_t bytes = shared_.grants.kept_bytes(); bytes != kept_bytes_) {
-    kept_bytes_ = bytes;
-    if (shared_.buffer_bytes == 0) (void)sys::stream_keeps(stream_, bytes);
+bool Connection::step_out(Track& track) {
+  OutgoingFrame& out = track.out;
+  if (words_.has_ended || bulk_.has_ended) return false;
+  if (const std::uint32_t bytes = shared_.grants.kept_bytes(); bytes != track.kept_bytes) {
+    track.kept_bytes = bytes;
+    if (shared_.buffer_bytes == 0) (void)sys::stream_keeps(track.stream, bytes);
   }
-  for (std::uint64_t turn = 0; writable_ && turn < kTurnBytes;) {
-    if (out_.head_bytes == 0 && !next_frame()) return false;
-    const sys::Piece pieces[] = {{out_.head, out_.head_bytes}, {out_.payload, out_.payload_bytes}};
-    const std::uint64_t whole = out_.head_bytes + out_.payload_bytes;
+  for (std::uint64_t turn = 0; track.writable && turn < kTurnBytes;) {
+    if (out.head_bytes == 0 && !(&track == &words_ ? next_word() : next_of_bulk())) return false;
+    const sys::Piece pieces[] = {{out.head, out.head_bytes}, {out.payload, out.payload_bytes}};
+    const std::uint64_t whole = out.head_bytes + out.payload_bytes;
     std::size_t sent = 0;
-    const int error = sys::stream_send(stream_, pieces, 2, out_.gone, &sent);
+    const int error = sys::stream_send(track.stream, pieces, 2, out.gone, &sent);
     if (error != 0 && error != EAGAIN) {
       lose();
       return false;
     }
-    out_.gone += sent;
+    out.gone += sent;
     turn += sent;
-    writable_ = out_.gone == whole;
-    if (writable_) frame_gone();
+    track.writable = out.gone == whole;
+    if (track.writable) frame_gone(out);
   }
-  return writable_;
+  return track.writable;
 }
 
-bool Connection::next_frame() {
+bool Connection::next_word() {
   if (failures_due_ && next_failure()) return true;
   // An ack alone can wait. With other frames it costs nothing.
   if (frame_network()) return true;
-  const bool sends_data = may_send_data();
-  const bool others = !asks_.empty() || may_send_eagerly() || sends_data;
+  Message* const message = next_to_send();
+  const bool others = !asks_.empty() || may_send_eagerly() || message != nullptr;
   if (acks_.count() >= kCredit / 2 || (acks_.count() != 0 && others)) {
-    frame(Kind::ack, acks_.pop(), 0, 0, 0);
+    word(Kind::ack, acks_.pop(), 0, 0, 0);
     --eager_in_;
   } else if (!asks_.empty()) {
     frame_ask(asks_.first());
   } else if (may_send_eagerly()) {
     frame_eager(eager_.first());
-  } else if (!refused_.empty()) {
-    frame_refused();
-  } else if (sends_data) {
-    frame_data(data_.first());
+  } else if (message != nullptr) {
+    frame_data(words_, message);
   } else {
     return false;
   }
   return true;
 }
 
-void Connection::frame(Kind kind, const Key& key, std::uint64_t offset, std::uint64_t bytes, std::uint64_t total) {
+// Of which data go, or are offered, by words. Null: of none.
+Message* Connection::next_to_send() {
+  if (!may_offer()) return urgent_.first();
+  Message* const message = urgent_.empty() ? data_.first() : urgent_.first();
+  return message != nullptr && shared_.reads.has_room() ? message : nullptr;
+}
+
+bool Connection::next_of_bulk() {
+  if (!refused_.empty())
+    frame_refused();
+  else if (!may_offer() && !data_.empty())
+    frame_data(bulk_, data_.first());
+  else
+    return false;
+  return true;
+}
+
+MessageQueue& Connection::queue_of(const Message& message) {
+  if (!message.sends) return asks_;
+  if (!message.asked) return eager_;
+  return message.urgent_bytes != 0 ? urgent_ : data_;
+}
+
+void Connection::frame(OutgoingFrame& out, Kind kind, const Key& key, std::uint64_t offset, std::uint64_t bytes,
+                       std::uint64_t total) {
   const Head head{kind, key, offset, bytes, total};
-  head.write(out_.head);
-  out_.head_bytes = Head::kBytes;
-  out_.payload = nullptr;
-  out_.payload_bytes = out_.gone = 0;
-  out_.message = nullptr;
-  out_.is_last = false;
+  head.write(out.head);
+  out.head_bytes = Head::kBytes;
+  out.payload = nullptr;
+  out.payload_bytes = out.gone = 0;
+  out.message = nullptr;
 }
 
 bool Connection::next_failure() {
   for (Failed& failed : failed_) {
     if (failed.told) continue;
     failed.told = true;
-    frame(Kind::fail, {failed.comm, 0, 0}, failed.reason.word(), 0, 0);
+    word(Kind::fail, {failed.comm, 0, 0}, failed.reason.word(), 0, 0);
     return true;
   }
   failures_due_ = false;
@@ -81,18 +106,18 @@ void Connection::frame_ask(Message* message) {
     const Range urgent = message->urgent;
     message->urgent = {};
     if (message->grant_due != 0) asks_.push_first(message);
-    return frame(Kind::hurry, message->key, urgent.offset, urgent.bytes, 0);
+    return word(Kind::hurry, message->key, urgent.offset, urgent.bytes, 0);
   }
   if (message->asked) {
-    frame(Kind::grant, message->key, 0, message->grant_due, 0);
+    word(Kind::grant, message->key, 0, message->grant_due, 0);
     message->grant_due = 0;
     return;
   }
   message->asked = true;
-  frame(Kind::ask, message->key, message->granted, message->order_count, 0);
+  word(Kind::ask, message->key, message->granted, message->order_count, 0);
   message->grant_due = 0;
-  write_ranges(message->order, message->order_count, out_.head + Head::kBytes);
-  out_.head_bytes += static_cast<std::uint32_t>(message->order_count * sizeof(Range));
+  write_ranges(message->order, message->order_count, words_.out.head + Head::kBytes);
+  words_.out.head_bytes += static_cast<std::uint32_t>(message->order_count * sizeof(Range));
 }
 
 // The peer may ask for it all the same, until it has acked it.
@@ -100,53 +125,62 @@ void Connection::frame_eager(Message* message) {
   eager_.remove(message);
   table_.remove(message);
   gone_.push(message->key);
-  frame(Kind::eager, message->key, 0, message->bytes, message->bytes);
-  out_.payload = message->data;
-  out_.payload_bytes = message->bytes;
-  out_.message = message;
-  out_.is_last = true;
+  word(Kind::eager, message->key, 0, message->bytes, message->bytes);
+  words_.out.payload = message->data;
+  words_.out.payload_bytes = message->bytes;
+  words_.out.message = message;
+  message->frames = 1;
+  message->framed = true;
 }
 
-void Connection::frame_data(Message* message) {
-  const std::uint32_t most = may_offer() ? kPieceBytes : std::min(kept_bytes_, kPieceBytes);
-  const Range piece = message->left.empty()
-                          ? Range{}
-                          : message->left.take(std::min<std::uint64_t>(message->granted - message->sent, most));
+void Connection::frame_data(Track& track, Message* message) {
+  queue_of(*message).remove(message);
+  std::uint64_t most = std::min((may_offer() ? 2 : 1) * track.kept_bytes, kPieceBytes);
+  if (message->urgent_bytes != 0) most = std::min(most, message->urgent_bytes);
+  const Range piece =
+      message->left.empty() ? Range{} : message->left.take(std::min(message->granted - message->sent, most));
   message->sent += piece.bytes;
+  message->urgent_bytes -= std::min(message->urgent_bytes, piece.bytes);
   if (may_offer() && piece.bytes != 0) {
     frame_offer(message, piece);
   } else {
-    frame(Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
-    out_.payload = message->data + piece.offset;
-    out_.payload_bytes = piece.bytes;
+    frame(track.out, Kind::data, message->key, piece.offset, piece.bytes, message->bytes);
+    track.out.payload = message->data + piece.offset;
+    track.out.payload_bytes = piece.bytes;
   }
-  out_.message = message;
-  out_.is_last = message->left.empty();
-  if (out_.is_last || message->sent == message->granted) data_.remove(message);
-  if (out_.is_last) table_.remove(message);
+  track.out.message = message;
+  ++message->frames;
+  message->framed = message->left.empty();
+  if (message->framed)
+    table_.remove(message);
+  else if (message->sent != message->granted)
+    queue_of(*message).push_first(message);
 }
 
-void Connection::frame_gone() {
-  out_.head_bytes = 0;
-  PrivateHeap::release(out_.copy, out_.payload_bytes);
-  out_.copy = nullptr;
-  if (out_.is_refused) shared_.reads.free(out_.slot);
-  out_.is_refused = false;
-  Message* const message = out_.message;
-  out_.message = nullptr;
-  if (message != nullptr && out_.is_last) finish(message, Status::ok);
+void Connection::frame_gone(OutgoingFrame& out) {
+  out.head_bytes = 0;
+  PrivateHeap::release(out.copy, out.payload_bytes);
+  out.copy = nullptr;
+  if (out.is_refused) shared_.reads.free(out.slot);
+  out.is_refused = false;
+  leave_frame(out, Status::ok);
 }
 
-// The message ends in the middle of a frame. The peer gets the rest of the frame from a copy, and
+// The frame needs its message no more.
+void Connection::leave_frame(OutgoingFrame& out, Status status, const Lost& lost) {
+  Message* const message = out.message;
+  out.message = nullptr;
+  if (message != nullptr && --message->frames == 0 && message->framed) finish(message, status, lost);
+}
+
+// Its message ends in the middle of a frame. The peer gets the rest of the frame from a copy, and
 // then the reason.
-void Connection::detach(Message* message) {
-  if (out_.message != message) return;
-  out_.message = nullptr;
-  if (out_.payload_bytes == 0) return;
-  out_.copy = static_cast<char*>(PrivateHeap::take(out_.payload_bytes));
-  if (out_.copy == nullptr) return no_memory();
-  std::memcpy(out_.copy, out_.payload, out_.payload_bytes);
-  out_.payload = out_.copy;
+void Connection::detach(OutgoingFrame& out) {
+  if (out.payload_bytes == 0) return;
+  out.copy = static_cast<char*>(PrivateHeap::take(out.payload_bytes));
+  if (out.copy == nullptr) return no_memory();
+  std::memcpy(out.copy, out.payload, out.payload_bytes);
+  out.payload = out.copy;
 }
 
 }  // namespace stretto::transport::bulk

@@ -48,7 +48,26 @@ bool Driver::step_all() {
   each_peer([&](Peer& peer) {
     if (peer.connection.is_open()) more = peer.connection.step(poller_) || more;
   });
-  return reads.take_wake() || more;
+  return start_reads() || reads.take_wake() || more;
+}
+
+// Of all peers' offers the one that is wanted soonest. True: some have an answer, maybe.
+bool Driver::start_reads() {
+  bool any = false;
+  for (bool goes_on = true; goes_on;) {
+    Peer* first = nullptr;
+    std::uint64_t how_soon = ~std::uint64_t{0};
+    each_peer([&](Peer& peer) {
+      std::uint64_t soon = 0;
+      if (!peer.connection.has_offer(&soon) || soon >= how_soon) return;
+      first = &peer;
+      how_soon = soon;
+    });
+    const bool may = how_soon == 0 || shared_.reads.may_read(2 * shared_.grants.kept_bytes());
+    goes_on = first != nullptr && may && first->connection.read_offer() == 0;
+    any = any || goes_on;
+  }
+  return any;
 }
 
 // False: it is time to stop.
@@ -144,8 +163,11 @@ bool Driver::wait_for_events(bool more) {
 }
 
 void Driver::note_event(const sys::Ready& ready) {
-  Peer* const peer = ready.tag < kHandshakeTag ? find(static_cast<int>(ready.tag)) : nullptr;
-  if (peer != nullptr) peer->connection.has_event(ready.readable, ready.writable);
+  Peer* const peer = ready.tag < kHandshakeTag ? find(Connection::peer_of(ready.tag)) : nullptr;
+  if (peer == nullptr) return;
+  peer->connection.has_event(ready);
+  // Whoever calls says nothing before the last stream is there, so this is the end of the first.
+  if (peer->is_called && peer->connection.stage() == Connection::Stage::opening) peer->connection.lose();
 }
 
 void Driver::fail_all(Status status) {
