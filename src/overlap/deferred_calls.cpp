@@ -218,7 +218,7 @@ DeferredCalls::Result DeferredCalls::make(const Exchange& call, const shm::WaitP
     return give_up(call);
   }
   const shm::WaitPolicy waits = patient(policy);
-  if (pending->begin(call) == Status::ok) {
+  if ((call.ends.bring != nullptr ? pending->begin_with_ends(call, waits) : pending->begin(call)) == Status::ok) {
     shm::Waiter waiter(waits);
     while (!pending->over() && !pending->may_return() && pending->status() == Status::ok) (void)waiter.step();
     if (!pending->over() && pending->may_return()) {

@@ -45,6 +45,8 @@ class Pending {
   Refusal cover(const Exchange& call, std::uint64_t unit);
   // Posts all messages. After an error the call must be abandoned, and ends.
   Status begin(const Exchange& call);
+  // The same for a call with ends, which it brings.
+  Status begin_with_ends(const Exchange& call, const shm::WaitPolicy& policy);
   // All sources are in the call, and nothing that is missing lies outside of guarded pages.
   [[nodiscard]] bool may_return() const {
     return (is_covered() || fills_nothing_) && unseen_.load(std::memory_order_acquire) == 0 &&
@@ -105,14 +107,15 @@ class Pending {
   bool prepare(const Exchange& call);
   bool copy_what_goes(const Exchange& call);
   Status post_receive(Receive& receive, std::size_t place);
-  Status post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, std::uint32_t part,
-                   transport::bulk::Handle* handle);
+  Status post_send(const MessageOut& send, std::uint32_t part, transport::bulk::Handle* handle);
   bool write_note(const Exchange& call);
   void begin_pages();
   void has_arrived(const transport::bulk::Message& message, std::uint64_t offset, std::uint64_t bytes);
   void has_finished(const transport::bulk::Message& message, Status status);
   void bring_home(const UnitRun& run);
   void end_unposted();
+  void ends_are_here();
+  void do_on_thread(void (*task)(void* self));
   void one_receive_less();
   void end_cover();
   void one_less();
@@ -124,7 +127,7 @@ class Pending {
   void note_failure(Status status, const transport::Lost& lost);
   void combine(const Receive& receive) const;
   void reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
-  void take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
+  void take_to_buffer(std::uint64_t begin, const char* from, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t ask_order(const MessageIn& what, transport::bulk::Range* order) const;
 
   transport::bulk::Driver& messages_;
@@ -138,8 +141,9 @@ class Pending {
   std::uint64_t buffer_bytes_ = 0;
   std::atomic<std::uint64_t> begins_{0}, ends_{0};  // where it lies, for any thread
   Block own_;
+  Ends vector_ends_;
   int cover_ = -1;
-  bool fills_nothing_ = false;
+  bool fills_nothing_ = false, is_pipeline_ = false;
   Fold fold_;
   PageLayout layout_;
   Array<sys::Pages> ranges_;  // what is guarded
@@ -163,6 +167,7 @@ class Pending {
   std::atomic<std::uint32_t> unseen_{0};            // sources
   std::atomic<std::uint32_t> open_{0};              // messages, and the cover
   std::uint32_t receives_left_ = 0, unposted_ = 0;  // the driver's, once the call has begun
+  bool has_ends_ = false;                           // they are in the buffer: the driver's, once it is told
   std::atomic<bool> posted_{false}, edges_here_{false}, returned_{false}, home_{false};
   std::atomic<Status> status_{Status::ok};
   transport::Lost lost_;  // the driver's, until the call is over

@@ -25,6 +25,14 @@ void Pending::begin_pages() {
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
 
+void Pending::ends_are_here() {
+  if (has_ends_ && is_covered()) {
+    for (const Block& block : vector_ends_.blocks) bring_home(arrival_.arrived(block.offset, block.bytes));
+    if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+  }
+  one_receive_less();
+}
+
 void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
   const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
@@ -54,10 +62,9 @@ void Pending::show_touch() {
   note_.touched(touch->since_ns, peer);
 }
 
-// From where it was staged to where the program wants it: the landing, or beside the guarded pages.
-void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
-  const std::uint64_t begin = receive.what.range.offset + offset, end = begin + bytes;
-  const char* const from = receive.staged + offset;
+// To where the program wants it: the landing, or beside the guarded pages.
+void Pending::take_to_buffer(std::uint64_t begin, const char* from, std::uint64_t bytes) {
+  const std::uint64_t end = begin + bytes;
   Block inside = is_covered() ? layout_.guarded_part({begin, bytes}) : Block{};
   if (inside.bytes == 0) inside.offset = end;
   const std::uint64_t behind = inside.offset + inside.bytes;
@@ -80,7 +87,7 @@ void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uin
 
 void Pending::reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
   if (!receive.what.to_buffer) return;
-  if (receive.staged != nullptr) take_to_buffer(receive, offset, bytes);
+  if (receive.staged != nullptr) take_to_buffer(receive.what.range.offset + offset, receive.staged + offset, bytes);
   if (!is_covered()) return;
   bring_home(arrival_.arrived(receive.what.range.offset + offset, bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
@@ -125,8 +132,8 @@ void Pending::has_finished(const Message& message, Status status) {
 void Pending::pass_on(Receive& receive) {
   const MessageIn& what = receive.what;
   const char* const from = receive.staged != nullptr ? receive.staged : buffer_ + what.range.offset;
-  const Status status = post_send(what.forward_to, what.forward_index, from, what.range.bytes, receive.forwarded_part,
-                                  &receive.forwarded);
+  const MessageOut send{what.forward_to, from, what.range.bytes, what.forward_index, what.forward_position};
+  const Status status = post_send(send, receive.forwarded_part, &receive.forwarded);
   if (status == Status::ok) return;
   note_failure(status, {});
   one_less();

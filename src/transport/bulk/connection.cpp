@@ -131,7 +131,7 @@ void Connection::answer(Message* message) {
   if (message->queued) eager_.remove(message);
   message->asked = true;
   if (!message->left.start(message->bytes, message->order, message->order_count)) return no_memory();
-  if (message->granted != 0 || message->bytes == 0) data_.push(message);
+  if (message->granted != 0 || message->bytes == 0) data_.push_by_position(message);
 }
 
 void Connection::post_recv(Message* message) {

@@ -212,7 +212,7 @@ class Connection {
   MessageTable table_;
   MessageQueue asks_;           // receives, to be asked for
   MessageQueue eager_;          // short sends that wait for credit or their turn
-  MessageQueue data_;           // sends that are asked for
+  MessageQueue data_;           // sends that are asked for, those of a call by position
   Keys gone_;                   // sent eagerly, and not acked
   Keys acks_;                   // received eagerly, to be acked
   std::uint32_t eager_in_ = 0;  // received eagerly, and not acked

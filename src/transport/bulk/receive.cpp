@@ -235,7 +235,7 @@ bool Connection::hear_grant() {
   if (message == nullptr) return true;
   if (!message->asked) return false;
   message->granted = std::min(message->granted + in_.head.bytes, kMostBytes);
-  if (message->posted && !message->queued && !message->left.empty()) data_.push(message);
+  if (message->posted && !message->queued && !message->left.empty()) data_.push_by_position(message);
   return true;
 }
 
@@ -251,6 +251,7 @@ bool Connection::hear_hurry() {
       data_.remove(message);
       data_.push_first(message);
     }
+    message->position = 0;
     return true;
   }
   message->order_count = std::min(message->order_count + 1, kMostRanges);
