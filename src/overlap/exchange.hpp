@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <span>
 
+#include "overlap/gapped_parts.hpp"
 #include "overlap/guard.hpp"
 #include "overlap/pages.hpp"
 #include "overlap/sites.hpp"
@@ -86,6 +87,9 @@ struct Exchange {
   Fold fold;                 // for messages with a contribution of this rank
   char* buffer = nullptr;
   std::uint64_t buffer_bytes = 0;
+  // Not null: `buffer` is a packed copy, and this says where its bytes belong. If the call returns
+  // early, both are the driver's from then on, which puts data to their place and frees the copy.
+  GappedParts* gapped = nullptr;
   // The parts of the buffer that the call fills. What lies between them is the program's.
   std::span<const Block> blocks;
   Ends ends;
@@ -99,7 +103,10 @@ struct Exchange {
   [[nodiscard]] bool fills_nothing() const {
     return std::none_of(receives.begin(), receives.end(), [](const MessageIn& what) { return what.to_buffer; });
   }
-  [[nodiscard]] SiteKey site() const { return {comm, name, buffer, buffer_bytes}; }
+  // Where the program gets its data.
+  [[nodiscard]] char* memory() const { return gapped != nullptr ? gapped->memory() : buffer; }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return gapped != nullptr ? gapped->bytes() : buffer_bytes; }
+  [[nodiscard]] SiteKey site() const { return {comm, name, memory(), memory_bytes()}; }
 };
 
 }  // namespace stretto::overlap

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/private_heap.hpp"
@@ -36,8 +37,10 @@ bool Pending::prepare(const Exchange& call) {
   on_failure_ = call.on_failure;
   buffer_ = call.buffer;
   buffer_bytes_ = call.buffer_bytes;
-  begins_ = reinterpret_cast<std::uintptr_t>(buffer_);
-  ends_ = begins_ + buffer_bytes_;
+  memory_ = call.memory();
+  memory_bytes_ = call.memory_bytes();
+  begins_ = reinterpret_cast<std::uintptr_t>(memory_);
+  ends_ = begins_ + memory_bytes_;
   own_ = call.own;
   vector_ends_ = call.ends;
   is_pipeline_ = call.is_pipeline;
@@ -69,6 +72,40 @@ Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
     ranges_.push({buffer_ + begin, run.count * unit});
   }
   return ranges_.failed() ? Refusal::no_memory : guard_.cover(ranges_.data(), ranges_.size(), &cover_);
+}
+
+Refusal Pending::prepare_gapped(const Exchange& call) {
+  do_not_cover();
+  if (!prepare(call) || !copy_what_goes(call)) return Refusal::no_memory;
+  gapped_.swap(*call.gapped);
+  is_gapped_ = waits_for_cover_ = true;
+  return Refusal::none;
+}
+
+// The driver looks at pages from begin_placing() on.
+Refusal Pending::cover_gapped(std::uint64_t unit) {
+  waits_for_cover_ = false;
+  const Block all{0, memory_bytes_};
+  Refusal refused = Refusal::none;
+  if (layout_.make(memory_, memory_bytes_, &all, 1, unit) != LayoutError::none || layout_.units() == 0)
+    refused = Refusal::too_small;
+  const auto pieces = [this](const auto& awaits) {
+    gapped_.each_piece_of_all(buffer_bytes_, [&](std::uint64_t at, const char*, std::uint64_t n) { awaits(at, n); });
+  };
+  if (refused == Refusal::none && !arrival_.begin_gapped(layout_, pieces)) refused = Refusal::no_memory;
+  if (refused == Refusal::none) refused = guard_.cover({memory_ + layout_.offset(), layout_.bytes()}, &cover_);
+  if (refused != Refusal::none) cover_ = -1;
+  if (refused == Refusal::lost) {
+    Status none = Status::ok;
+    (void)status_.compare_exchange_strong(none, Status::not_moved);
+  }
+  do_on_thread([](void* self) { static_cast<Pending*>(self)->begin_placing(); });
+  return refused;
+}
+
+void Pending::forgo_cover() {
+  if (waits_for_cover_) do_on_thread([](void* self) { static_cast<Pending*>(self)->begin_placing(); });
+  waits_for_cover_ = false;
 }
 
 bool Pending::copy_all(const Exchange& call) {
@@ -179,7 +216,7 @@ bool Pending::write_note(const Exchange& call) {
 }
 
 Status Pending::begin(const Exchange& call) {
-  bool copied = is_covered() || fills_nothing_;
+  bool copied = is_covered() || fills_nothing_ || is_gapped_;
   if (!copied) {
     copied = call.fold.combine != nullptr;
     if (!prepare(call) || (copied && !copy_what_goes(call))) return Status::no_memory;
@@ -193,10 +230,11 @@ Status Pending::begin(const Exchange& call) {
     present += receive.what.shows_presence ? 1 : 0;
   }
   unseen_ = present;
-  const std::uint32_t ends = vector_ends_.bring != nullptr ? 1 : 0;
-  receives_left_ = receives + ends;
+  // What receives are complete with: the ends, and the cover of pages with gaps.
+  const std::uint32_t others = (vector_ends_.bring != nullptr ? 1 : 0) + (is_gapped_ ? 1 : 0);
+  receives_left_ = receives + others;
   // One is this function's own, which ends when all is posted.
-  open_ = receives + ends + forwards + static_cast<std::uint32_t>(call.sends.size()) + (is_covered() ? 1 : 0) + 1;
+  open_ = receives + others + forwards + static_cast<std::uint32_t>(call.sends.size()) + (is_covered() ? 1 : 0) + 1;
   std::size_t posted_sends = 0, posted_receives = 0;
   Status status = Status::ok;
   if (!write_note(call) || !sends_.resize(call.sends.size(), nullptr) ||
@@ -371,6 +409,8 @@ void Pending::teach(Sites::Site* site, std::uint64_t origin_ns) const {
 }
 
 void Pending::reap() {
+  if (is_gapped_ && returned_.load()) std::free(gapped_.packed());
+  is_gapped_ = false;
   for (const Receive& receive : receives_) {
     for (const Handle handle : {receive.handle, receive.forwarded}) {
       if (handle != nullptr) messages_.complete(handle);

@@ -53,12 +53,21 @@ engine::Outcome Overlap::play(Played& call, bool gets, std::uint64_t bytes, bool
   exchange.fold = call.fold;
   exchange.ends = call.ends;
   exchange.is_pipeline = std::strcmp(call.algorithm, kPipeline) == 0;
-  exchange.may_return_early = may_defer && !(gets && call.receive.is_copy());
+  exchange.may_return_early = may_defer;
+  overlap::GappedParts gapped;
+  if (gets && may_defer && call.receive.is_copy()) {
+    exchange.may_return_early = call.receive.describe(&gapped);
+    if (exchange.may_return_early) exchange.gapped = &gapped;
+  }
   const coll::Algorithm& algorithm = *coll::find_algorithm(call.problem.collective, call.algorithm);
   if (!played.play(coll::build(builder, algorithm, call.problem, {}), call.own, &exchange)) return give_up();
   if (!gets) exchange.buffer = nullptr, exchange.buffer_bytes = 0;
   const engine::Outcome outcome = run(exchange, bytes);
-  if (gets && outcome.path != Path::deferred) call.receive.unpack();
+  if (!gets) return outcome;
+  if (outcome.path != Path::deferred)
+    call.receive.unpack();
+  else if (exchange.gapped != nullptr)
+    call.receive.give_away_copy();
   return outcome;
 }
 
