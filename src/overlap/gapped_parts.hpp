@@ -52,7 +52,8 @@ class GappedParts {
   void each_piece(std::uint64_t offset, std::uint64_t bytes, const Visit& visit) const {
     if (bytes == 0) return;
     const Part* const part = std::upper_bound(parts_.begin(), parts_.end(), offset,
-                                              [](std::uint64_t at, const Part& each) { return at < each.begin; }) - 1;
+                                              [](std::uint64_t at, const Part& each) { return at < each.begin; }) -
+                             1;
     const Run* const runs = runs_.data() + part->first_run;
     const auto tell = [&](std::ptrdiff_t at, std::uint64_t now) {
       visit(static_cast<std::uint64_t>(address_at(part->base, at) - memory_), packed_ + offset, now);

@@ -55,7 +55,8 @@ const char* text_of(Refusal why) {
     case Refusal::blocked: return "the thread or a handler of a signal blocks SIGSEGV";
     case Refusal::not_caught: return "system calls cannot be caught: the thread or a handler of a signal blocks SIGSYS";
     case Refusal::gapped: return "blocks with gaps, and several threads, or no kernel faults";
-    case Refusal::unsuitable: return "blocks with gaps of too many pieces, a staged buffer, one-sided windows, or STRETTO_CHECK=3";
+    case Refusal::unsuitable:
+      return "gaps in types of too many pieces, a staged buffer, one-sided windows, or STRETTO_CHECK=3";
     case Refusal::failed: return "the kernel refuses";
     case Refusal::lost: return "system calls failed, and a part of the buffer is lost";
   }

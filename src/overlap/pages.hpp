@@ -107,8 +107,8 @@ class Arrival {
   // False: no memory. Four bytes a unit, of which the system gives what is used: units that no
   // piece cuts in two take none.
   bool begin(const PageLayout& layout);
-  // The same for a layout of one block that has gaps. `each_piece(visit)` calls visit(offset, bytes)
-  // for all that is awaited. Gaps are there.
+  // The same for a layout of one block that has gaps. `each_piece(visit)` calls visit(offset,
+  // bytes) for all that is awaited. Gaps are there.
   template <class Pieces>
   bool begin_gapped(const PageLayout& layout, const Pieces& each_piece) {
     if (!begin(layout)) return false;

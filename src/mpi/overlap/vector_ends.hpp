@@ -2,8 +2,8 @@
 // The ends of an Allreduce's vector, which the program's thread combines itself, by messages of the
 // MPI, while the driver combines all that lies between.
 //
-// Why: an early return waits for the bytes that have no page of their own, at the vector's begin and
-// end. Around a ring they come after 2 (P - 1) messages, each of which waits for what the system
+// Why: an early return waits for the bytes that have no page of their own, at both ends of the
+// vector. Around a ring they come after 2 (P - 1) messages, each of which waits for what the system
 // has of the driver's data. By recursive doubling they come after about log2 P short messages.
 //
 // What they show: all members are in the call (docs/adr/0029-early-return.md). Each of them gives

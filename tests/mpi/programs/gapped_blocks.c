@@ -127,7 +127,8 @@ int main(int argc, char** argv) {
     long wrong = 0, gaps = 0;
     int early = 0;
     for (int i = 0; i < kShapes * kRounds; ++i) check(what, i % kShapes, i % world_size, &wrong, &gaps, &early);
-    printf("RESULT {\"case\": \"%s\", \"wrong\": %ld, \"gaps\": %ld, \"early\": %d}\n", names[what], wrong, gaps, early);
+    printf("RESULT {\"case\": \"%s\", \"wrong\": %ld, \"gaps\": %ld, \"early\": %d}\n", names[what], wrong, gaps,
+           early);
     fflush(stdout);
   }
   MPI_Finalize();
