@@ -100,7 +100,8 @@ struct Problem {
   bool commutative = false;
   bool in_order = false;  // must be combined from left to right in rank order
   std::uint64_t count = 0;
-  // V-forms and reduce_scatter: size + 1 offsets of the parts.
+  // V-forms and reduce_scatter: size + 1 offsets of the parts. Allreduce by a pipeline: the parts
+  // that its members own. What lies before them and behind them is not combined.
   const std::uint64_t* begins = nullptr;
   // Alltoallv: `begins` has the parts received, this has the parts sent.
   const std::uint64_t* sent_begins = nullptr;

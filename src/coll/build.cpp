@@ -15,6 +15,7 @@ void vector_operands(const Problem& p, Call& call) {
   const bool aside = p.in_place && (p.collective != Collective::reduce || p.rank == p.root);
   call.in = {aside || p.collective == Collective::bcast ? Buffer::receive : Buffer::send, 0, p.count};
   call.out = {Buffer::receive, 0, p.count};
+  if (p.begins != nullptr) call.ins = Parts::given(call.in.buffer, p.size, p.begins);
 }
 
 void part_operands(Builder& b, const Problem& p, Call& call) {

@@ -189,7 +189,7 @@ Refusal DeferredCalls::check_kernel_access(const Exchange& call) {
   if (handled != 0 && sys::runs_handlers_elsewhere(handled)) return Refusal::elsewhere;
   waits_.beside_threads = sys::has_threads_of_mpi();
   if (sys::has_children()) return Refusal::children;
-  return sys::is_stack({call.buffer, call.buffer_bytes}) ? Refusal::stack : Refusal::none;
+  return sys::is_stack({call.memory(), call.memory_bytes()}) ? Refusal::stack : Refusal::none;
 }
 
 // Makes it possible that the call returns early, or says why not.
@@ -201,9 +201,20 @@ Refusal DeferredCalls::prepare(const Exchange& call, Pending& pending) {
   if (guard_error_ != 0) return Refusal::closed;
   if (!serves_guard()) return Refusal::no_thread;
   if (const Refusal why = check_kernel_access(call); why != Refusal::none) return why;
+  if (call.gapped != nullptr) {
+    // Another process may be in the midst of reading a gap, for an earlier message of the MPI.
+    const bool waits_for_pages = mode() == sys::FaultMode::kernel;
+    return waits_for_pages && sys::is_only_thread() ? pending.prepare_gapped(call) : Refusal::gapped;
+  }
   // Where no event tells of mappings, calls stay caught while other data are away.
   if (guard_.faults().says_memory) sys::calls_off();
   const Refusal refused = pending.cover(call, guard_.faults().page_bytes);
+  if (refused == Refusal::none) by_cover_[pending.index_of_cover()].store(&pending, std::memory_order_release);
+  return refused;
+}
+
+Refusal DeferredCalls::cover_gapped(Pending& pending) {
+  const Refusal refused = pending.cover_gapped(guard_.faults().page_bytes);
   if (refused == Refusal::none) by_cover_[pending.index_of_cover()].store(&pending, std::memory_order_release);
   return refused;
 }
@@ -218,9 +229,12 @@ DeferredCalls::Result DeferredCalls::make(const Exchange& call, const shm::WaitP
     return give_up(call);
   }
   const shm::WaitPolicy waits = patient(policy);
-  if (pending->begin(call) == Status::ok) {
+  if ((call.ends.bring != nullptr ? pending->begin_with_ends(call, waits) : pending->begin(call)) == Status::ok) {
     shm::Waiter waiter(waits);
-    while (!pending->over() && !pending->may_return() && pending->status() == Status::ok) (void)waiter.step();
+    while (!pending->over() && !pending->may_return() && pending->status() == Status::ok) {
+      if (pending->may_cover_gapped()) refused = cover_gapped(*pending);
+      (void)waiter.step();
+    }
     if (!pending->over() && pending->may_return()) {
       if (!catch_calls())
         refused = Refusal::not_caught;
@@ -228,6 +242,7 @@ DeferredCalls::Result DeferredCalls::make(const Exchange& call, const shm::WaitP
         return {Status::ok, true, refused, {}};
     }
   }
+  pending->forgo_cover();
   wait_until_over(*pending, waits);
   Result result = finish(*pending);
   result.refused = refused;

@@ -96,6 +96,7 @@ class DeferredCalls {
   void count_call(const Exchange& call, std::uint64_t begin_ns, std::uint64_t end_ns);
   Result make(const Exchange& call, const shm::WaitPolicy& policy);
   Refusal prepare(const Exchange& call, Pending& pending);
+  Refusal cover_gapped(Pending& pending);
   Refusal check_kernel_access(const Exchange& call);
   Result give_up(const Exchange& call);
   bool serves_guard();

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <span>
 
+#include "overlap/gapped_parts.hpp"
 #include "overlap/guard.hpp"
 #include "overlap/pages.hpp"
 #include "overlap/sites.hpp"
 #include "sched/schedule.hpp"
+#include "shm/waiter.hpp"
 #include "transport/bulk/driver.hpp"
 
 namespace stretto::overlap {
@@ -21,6 +23,7 @@ struct MessageOut {
   const char* data = nullptr;
   std::uint64_t bytes = 0;
   std::uint32_t index = 0;
+  std::uint32_t position = 0;  // those with lower ones go first
 };
 struct MessageIn {
   static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
@@ -35,6 +38,7 @@ struct MessageIn {
   const char* own = nullptr;
   bool to_buffer = true;                     // false: it only goes on. Then `range` has a length, but no place.
   std::uint32_t forward_index = 0;           // of the message that goes on
+  std::uint32_t forward_position = 0;        // the same, as in MessageOut
   sched::Side arriving = sched::Side::left;  // of what comes, when it is combined
 
   // It comes to memory of the driver first, because it goes on, or is combined.
@@ -48,6 +52,21 @@ struct Fold {
   // What the buffer gets of a message that is combined: the result, or, as in an Exscan, what came.
   // The result goes on in any case.
   bool result_to_buffer = true;
+};
+
+// Parts of the buffer that no message brings. The threads that make the call bring them, by other
+// means. All ranks of the call do. So a rank that has its ends knows that all are in the call.
+struct Ends {
+  // In vain once `goes_on(context)` says so. It is to be asked as long as the thread waits.
+  struct Wait {
+    const shm::WaitPolicy& policy;
+    void* context;
+    bool (*goes_on)(void* context);
+  };
+  void* context = nullptr;
+  // Returns where they stand, one behind the other; null: it has failed. Null: there are no ends.
+  const char* (*bring)(void* context, const Wait& wait) = nullptr;
+  Block blocks[2];
 };
 
 // Who is told, on the driver's thread, that a call has failed after it returned. It ends the job.
@@ -64,11 +83,16 @@ struct Exchange {
   std::uint32_t ranks = 0;
   std::span<const MessageOut> sends;
   std::span<const MessageIn> receives;
-  Fold fold;  // for messages with a contribution of this rank
+  bool is_pipeline = false;  // messages are pieces, which go from rank to rank as soon as they are there
+  Fold fold;                 // for messages with a contribution of this rank
   char* buffer = nullptr;
   std::uint64_t buffer_bytes = 0;
+  // Not null: `buffer` is a packed copy, and this says where its bytes belong. If the call returns
+  // early, both are the driver's from then on, which puts data to their place and frees the copy.
+  GappedParts* gapped = nullptr;
   // The parts of the buffer that the call fills. What lies between them is the program's.
   std::span<const Block> blocks;
+  Ends ends;
   Block own;  // that of them which this rank has put there itself, before the call; it may be empty
   bool may_return_early = false;
   const char* place = "";     // where the program called from
@@ -79,7 +103,10 @@ struct Exchange {
   [[nodiscard]] bool fills_nothing() const {
     return std::none_of(receives.begin(), receives.end(), [](const MessageIn& what) { return what.to_buffer; });
   }
-  [[nodiscard]] SiteKey site() const { return {comm, name, buffer, buffer_bytes}; }
+  // Where the program gets its data.
+  [[nodiscard]] char* memory() const { return gapped != nullptr ? gapped->memory() : buffer; }
+  [[nodiscard]] std::uint64_t memory_bytes() const { return gapped != nullptr ? gapped->bytes() : buffer_bytes; }
+  [[nodiscard]] SiteKey site() const { return {comm, name, memory(), memory_bytes()}; }
 };
 
 }  // namespace stretto::overlap

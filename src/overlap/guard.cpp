@@ -54,7 +54,9 @@ const char* text_of(Refusal why) {
     case Refusal::handled: return "SIGSEGV has a handler of the program";
     case Refusal::blocked: return "the thread or a handler of a signal blocks SIGSEGV";
     case Refusal::not_caught: return "system calls cannot be caught: the thread or a handler of a signal blocks SIGSYS";
-    case Refusal::unsuitable: return "blocks with gaps, a staged buffer, one-sided windows, or STRETTO_CHECK=3";
+    case Refusal::gapped: return "blocks with gaps, and several threads, or no kernel faults";
+    case Refusal::unsuitable:
+      return "gaps in types of too many pieces, a staged buffer, one-sided windows, or STRETTO_CHECK=3";
     case Refusal::failed: return "the kernel refuses";
     case Refusal::lost: return "system calls failed, and a part of the buffer is lost";
   }

@@ -93,6 +93,7 @@ enum class Refusal : std::uint8_t {
   children,       // user mode, signals: the program has child processes, which may read its memory
   stack,          // user mode, signals: the kernel may put the frame of a signal there
   gaps,           // there are too many between the blocks
+  gapped,         // blocks with gaps of their own, and several threads, or no kernel faults
   handled,        // signals: SIGSEGV has a handler that is not ours
   blocked,        // signals: the thread or a handler blocks SIGSEGV
   not_caught,     // the thread blocks SIGSYS, or a handler of the program does: its system calls cannot be caught

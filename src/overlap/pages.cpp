@@ -187,6 +187,21 @@ bool Arrival::add(std::uint64_t unit, std::uint64_t bytes) {
   return (here_[unit] & ~kShared) == unit_;
 }
 
+void Arrival::awaits(std::uint64_t offset, std::uint64_t bytes) {
+  bytes_left_ += bytes;
+  const std::uint64_t begin = std::max(offset, offset_), end = std::min(offset + bytes, offset_ + units_ * unit_);
+  if (begin >= end) {
+    edges_left_ += bytes;
+    return;
+  }
+  edges_left_ += bytes - (end - begin);
+  for (std::uint64_t at = begin - offset_; at < end - offset_;) {
+    const std::uint64_t now = std::min(unit_ - at % unit_, end - offset_ - at);
+    here_[at / unit_] -= static_cast<std::uint32_t>(now);
+    at += now;
+  }
+}
+
 UnitRun Arrival::arrived(std::uint64_t offset, std::uint64_t bytes) {
   bytes_left_ -= bytes;
   const std::uint64_t begin = std::max(offset, offset_), end = std::min(offset + bytes, offset_ + units_ * unit_);

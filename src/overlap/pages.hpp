@@ -107,6 +107,18 @@ class Arrival {
   // False: no memory. Four bytes a unit, of which the system gives what is used: units that no
   // piece cuts in two take none.
   bool begin(const PageLayout& layout);
+  // The same for a layout of one block that has gaps. `each_piece(visit)` calls visit(offset,
+  // bytes) for all that is awaited. Gaps are there.
+  template <class Pieces>
+  bool begin_gapped(const PageLayout& layout, const Pieces& each_piece) {
+    if (!begin(layout)) return false;
+    edges_left_ = bytes_left_ = 0;
+    for (std::uint64_t unit = 0; unit < units_; ++unit) here_[unit] = static_cast<std::uint32_t>(unit_);
+    each_piece([&](std::uint64_t offset, std::uint64_t bytes) { awaits(offset, bytes); });
+    return true;
+  }
+  // Of a layout with gaps: nothing of this unit is awaited.
+  [[nodiscard]] bool is_idle(std::uint64_t unit) const { return here_[unit] == unit_; }
   // A piece of one block is there. Returns the units that are complete by it: each is told once.
   // Each byte comes once.
   UnitRun arrived(std::uint64_t offset, std::uint64_t bytes);
@@ -116,6 +128,7 @@ class Arrival {
 
  private:
   bool add(std::uint64_t unit, std::uint64_t bytes);
+  void awaits(std::uint64_t offset, std::uint64_t bytes);
 
   std::uint32_t* here_ = nullptr;  // bytes of a unit that are there, gaps among them; the top bit: shared
   std::uint64_t offset_ = 0, units_ = 0, unit_ = 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/private_heap.hpp"
@@ -36,9 +37,13 @@ bool Pending::prepare(const Exchange& call) {
   on_failure_ = call.on_failure;
   buffer_ = call.buffer;
   buffer_bytes_ = call.buffer_bytes;
-  begins_ = reinterpret_cast<std::uintptr_t>(buffer_);
-  ends_ = begins_ + buffer_bytes_;
+  memory_ = call.memory();
+  memory_bytes_ = call.memory_bytes();
+  begins_ = reinterpret_cast<std::uintptr_t>(memory_);
+  ends_ = begins_ + memory_bytes_;
   own_ = call.own;
+  vector_ends_ = call.ends;
+  is_pipeline_ = call.is_pipeline;
   fold_ = call.fold;
   receives_.clear();
   for (const MessageIn& what : call.receives) receives_.push({what});
@@ -67,6 +72,40 @@ Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
     ranges_.push({buffer_ + begin, run.count * unit});
   }
   return ranges_.failed() ? Refusal::no_memory : guard_.cover(ranges_.data(), ranges_.size(), &cover_);
+}
+
+Refusal Pending::prepare_gapped(const Exchange& call) {
+  do_not_cover();
+  if (!prepare(call) || !copy_what_goes(call)) return Refusal::no_memory;
+  gapped_.swap(*call.gapped);
+  is_gapped_ = waits_for_cover_ = true;
+  return Refusal::none;
+}
+
+// The driver looks at pages from begin_placing() on.
+Refusal Pending::cover_gapped(std::uint64_t unit) {
+  waits_for_cover_ = false;
+  const Block all{0, memory_bytes_};
+  Refusal refused = Refusal::none;
+  if (layout_.make(memory_, memory_bytes_, &all, 1, unit) != LayoutError::none || layout_.units() == 0)
+    refused = Refusal::too_small;
+  const auto pieces = [this](const auto& awaits) {
+    gapped_.each_piece_of_all(buffer_bytes_, [&](std::uint64_t at, const char*, std::uint64_t n) { awaits(at, n); });
+  };
+  if (refused == Refusal::none && !arrival_.begin_gapped(layout_, pieces)) refused = Refusal::no_memory;
+  if (refused == Refusal::none) refused = guard_.cover({memory_ + layout_.offset(), layout_.bytes()}, &cover_);
+  if (refused != Refusal::none) cover_ = -1;
+  if (refused == Refusal::lost) {
+    Status none = Status::ok;
+    (void)status_.compare_exchange_strong(none, Status::not_moved);
+  }
+  do_on_thread([](void* self) { static_cast<Pending*>(self)->begin_placing(); });
+  return refused;
+}
+
+void Pending::forgo_cover() {
+  if (waits_for_cover_) do_on_thread([](void* self) { static_cast<Pending*>(self)->begin_placing(); });
+  waits_for_cover_ = false;
 }
 
 bool Pending::copy_all(const Exchange& call) {
@@ -141,17 +180,18 @@ Status Pending::post_receive(Receive& receive, std::size_t place) {
   wish.order = order;
   wish.order_count = ask_order(what, order);
   wish.position = place < positions_.size() ? positions_[place] : static_cast<std::uint32_t>(place);
+  wish.all_at_once = is_pipeline_;
   wish.aside = aside;
   return messages_.post_recv(what.peer, {comm_, call_, what.index}, to, what.range.bytes, &receive.handle, listener,
                              wish);
 }
 
-Status Pending::post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, std::uint32_t part,
-                          Handle* handle) {
+Status Pending::post_send(const MessageOut& send, std::uint32_t part, Handle* handle) {
   const Listener listener{this, part, nullptr, [](void* self, Handle sent, Status why) {
                             static_cast<Pending*>(self)->has_finished(*sent, why);
                           }};
-  return messages_.post_send(peer, {comm_, call_, index}, data, bytes, handle, listener);
+  return messages_.post_send(send.peer, {comm_, call_, send.index}, send.data, send.bytes, handle, listener,
+                             send.position);
 }
 
 // Before anything is posted: from then on the driver counts.
@@ -176,7 +216,7 @@ bool Pending::write_note(const Exchange& call) {
 }
 
 Status Pending::begin(const Exchange& call) {
-  bool copied = is_covered() || fills_nothing_;
+  bool copied = is_covered() || fills_nothing_ || is_gapped_;
   if (!copied) {
     copied = call.fold.combine != nullptr;
     if (!prepare(call) || (copied && !copy_what_goes(call))) return Status::no_memory;
@@ -190,9 +230,11 @@ Status Pending::begin(const Exchange& call) {
     present += receive.what.shows_presence ? 1 : 0;
   }
   unseen_ = present;
-  receives_left_ = receives;
+  // What receives are complete with: the ends, and the cover of pages with gaps.
+  const std::uint32_t others = (vector_ends_.bring != nullptr ? 1 : 0) + (is_gapped_ ? 1 : 0);
+  receives_left_ = receives + others;
   // One is this function's own, which ends when all is posted.
-  open_ = receives + forwards + static_cast<std::uint32_t>(call.sends.size()) + (is_covered() ? 1 : 0) + 1;
+  open_ = receives + others + forwards + static_cast<std::uint32_t>(call.sends.size()) + (is_covered() ? 1 : 0) + 1;
   std::size_t posted_sends = 0, posted_receives = 0;
   Status status = Status::ok;
   if (!write_note(call) || !sends_.resize(call.sends.size(), nullptr) ||
@@ -213,9 +255,9 @@ Status Pending::begin(const Exchange& call) {
   }
   const char* from = copy_;
   for (; posted_sends < call.sends.size() && status == Status::ok; ++posted_sends) {
-    const MessageOut& send = call.sends[posted_sends];
-    status = post_send(send.peer, send.index, copied ? from : send.data, send.bytes, send_parts_[posted_sends],
-                       &sends_[posted_sends]);
+    MessageOut send = call.sends[posted_sends];
+    if (copied) send.data = from;
+    status = post_send(send, send_parts_[posted_sends], &sends_[posted_sends]);
     if (status != Status::ok) break;
     from += send.bytes;
     peers_.push(send.peer);
@@ -234,21 +276,63 @@ Status Pending::begin(const Exchange& call) {
   return status;
 }
 
-// What was not posted does not finish by itself. Where there is no driver, this thread ends it.
+// What was not posted does not finish by itself.
 void Pending::end_unposted() {
-  constexpr std::uint64_t kNapNs = 100'000;
-  const auto end = [](void* context) {
+  ++open_;
+  do_on_thread([](void* context) {
     auto* const self = static_cast<Pending*>(context);
     for (; self->unposted_ != 0; --self->unposted_) self->one_receive_less();
     self->one_less();
-  };
-  ++open_;
+  });
+}
+
+// Where there is no driver, this thread does it.
+void Pending::do_on_thread(void (*task)(void* self)) {
+  constexpr std::uint64_t kNapNs = 100'000;
   for (;;) {
-    const Status status = messages_.on_thread(end, this);
-    if (status == Status::unavailable) end(this);
+    const Status status = messages_.on_thread(task, this);
+    if (status == Status::unavailable) task(this);
     if (status != Status::no_memory) return;
     sys::nap_ns(kNapNs);
   }
+}
+
+// Messages are posted when the ends are here, which otherwise wait in the network behind them. But
+// each rank posts them soon by itself: no rank that has returned waits for one that needs its MPI.
+//
+// The driver neither uses the memory of the ends nor brings these pages home before it is told.
+Status Pending::begin_with_ends(const Exchange& call, const shm::WaitPolicy& policy) {
+  constexpr std::uint64_t kMostNs = 2'000'000;
+  struct Beginning {
+    Pending& pending;
+    const Exchange& call;
+    std::uint64_t due_ns;
+    bool has_begun = false;
+    Status status = Status::ok;
+    void begin() {
+      if (!has_begun) status = pending.begin(call);
+      has_begun = true;
+    }
+    bool goes_on() {
+      if (sys::now_ns() >= due_ns) begin();
+      return !has_begun || pending.status_.load() == Status::ok;
+    }
+  } beginning{*this, call, sys::now_ns() + kMostNs};
+  const Ends::Wait wait{policy, &beginning, [](void* begun) { return static_cast<Beginning*>(begun)->goes_on(); }};
+  const char* from = call.ends.bring(call.ends.context, wait);
+  beginning.begin();
+  has_ends_ = from != nullptr;
+  if (has_ends_) {
+    for (const Block& block : call.ends.blocks) {
+      take_to_buffer(block.offset, from, block.bytes);
+      from += block.bytes;
+    }
+  } else {
+    Status none = Status::ok;
+    (void)status_.compare_exchange_strong(none, Status::peer_failed);
+  }
+  do_on_thread([](void* self) { static_cast<Pending*>(self)->ends_are_here(); });
+  return beginning.status;
 }
 
 bool Pending::return_now() {
@@ -325,6 +409,8 @@ void Pending::teach(Sites::Site* site, std::uint64_t origin_ns) const {
 }
 
 void Pending::reap() {
+  if (is_gapped_ && returned_.load()) std::free(gapped_.packed());
+  is_gapped_ = false;
   for (const Receive& receive : receives_) {
     for (const Handle handle : {receive.handle, receive.forwarded}) {
       if (handle != nullptr) messages_.complete(handle);

@@ -43,8 +43,20 @@ class Pending {
   // Guards the buffer if it can. None: it is guarded. After another refusal the call has to wait
   // for all data.
   Refusal cover(const Exchange& call, std::uint64_t unit);
+  // The same for a buffer whose parts have gaps, in two steps. Gaps are the program's: a handler of
+  // a signal, or the MPI for another message, may use them at any time, and would wait for data of
+  // sources that need this rank's MPI to come at all. So pages move when all sources are in the
+  // call. Until then data wait in the packed copy.
+  Refusal prepare_gapped(const Exchange& call);
+  [[nodiscard]] bool may_cover_gapped() const {
+    return waits_for_cover_ && unseen_.load(std::memory_order_acquire) == 0;
+  }
+  Refusal cover_gapped(std::uint64_t unit);  // once
+  void forgo_cover();                        // if it has not been covered so far, it will not be
   // Posts all messages. After an error the call must be abandoned, and ends.
   Status begin(const Exchange& call);
+  // The same for a call with ends, which it brings.
+  Status begin_with_ends(const Exchange& call, const shm::WaitPolicy& policy);
   // All sources are in the call, and nothing that is missing lies outside of guarded pages.
   [[nodiscard]] bool may_return() const {
     return (is_covered() || fills_nothing_) && unseen_.load(std::memory_order_acquire) == 0 &&
@@ -54,7 +66,7 @@ class Pending {
   bool copy_all(const Exchange& call);
   void do_not_cover() {
     cover_ = -1;
-    fills_nothing_ = false;
+    fills_nothing_ = is_gapped_ = waits_for_cover_ = is_placing_ = false;
   }
   // From now on a failure is the driver's to tell. False: there has been one already.
   bool return_now();
@@ -71,7 +83,7 @@ class Pending {
   // Some of its data is not there yet.
   [[nodiscard]] bool has_away() const { return !home_.load(std::memory_order_acquire); }
   [[nodiscard]] bool touches(std::uint64_t address, std::uint64_t bytes) const;
-  [[nodiscard]] SiteKey site() const { return {comm_, name_, buffer_, buffer_bytes_}; }
+  [[nodiscard]] SiteKey site() const { return {comm_, name_, memory_, memory_bytes_}; }
   // A thread waits for it in a function of MPI.
   void hold();
   // In the handler of a signal: a system call has waited for it since then, and waits no more.
@@ -87,7 +99,7 @@ class Pending {
   // A thread waits for the page at this offset of the cover.
   void wanted(std::uint64_t offset);
   [[nodiscard]] int index_of_cover() const { return cover_; }
-  [[nodiscard]] std::uint64_t copy_bytes() const { return copy_bytes_; }
+  [[nodiscard]] std::uint64_t copy_bytes() const { return copy_bytes_ + (is_gapped_ ? buffer_bytes_ : 0); }
 
   std::atomic<bool> taken{false};
 
@@ -105,8 +117,7 @@ class Pending {
   bool prepare(const Exchange& call);
   bool copy_what_goes(const Exchange& call);
   Status post_receive(Receive& receive, std::size_t place);
-  Status post_send(int peer, std::uint32_t index, const char* data, std::uint64_t bytes, std::uint32_t part,
-                   transport::bulk::Handle* handle);
+  Status post_send(const MessageOut& send, std::uint32_t part, transport::bulk::Handle* handle);
   bool write_note(const Exchange& call);
   [[nodiscard]] DriverWork work_so_far() const;
   void begin_pages();
@@ -114,6 +125,11 @@ class Pending {
   void has_finished(const transport::bulk::Message& message, Status status);
   void bring_home(const UnitRun& run);
   void end_unposted();
+  void ends_are_here();
+  void begin_placing();
+  void place(std::uint64_t offset, std::uint64_t bytes);
+  void has_placed(std::uint64_t offset, std::uint64_t bytes);
+  void do_on_thread(void (*task)(void* self));
   void one_receive_less();
   void end_cover();
   void one_less();
@@ -125,7 +141,7 @@ class Pending {
   void note_failure(Status status, const transport::Lost& lost);
   void combine(const Receive& receive) const;
   void reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
-  void take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes);
+  void take_to_buffer(std::uint64_t begin, const char* from, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t ask_order(const MessageIn& what, transport::bulk::Range* order) const;
 
   transport::bulk::Driver& messages_;
@@ -137,10 +153,15 @@ class Pending {
   FailureHandler on_failure_;
   char* buffer_ = nullptr;
   std::uint64_t buffer_bytes_ = 0;
+  char* memory_ = nullptr;  // the program's: the buffer, or what it is a packed copy of
+  std::uint64_t memory_bytes_ = 0;
+  GappedParts gapped_;
   std::atomic<std::uint64_t> begins_{0}, ends_{0};  // where it lies, for any thread
   Block own_;
+  Ends vector_ends_;
   int cover_ = -1;
-  bool fills_nothing_ = false;
+  bool fills_nothing_ = false, is_pipeline_ = false;
+  bool is_gapped_ = false, waits_for_cover_ = false;
   Fold fold_;
   PageLayout layout_;
   Array<sys::Pages> ranges_;  // what is guarded
@@ -164,6 +185,8 @@ class Pending {
   std::atomic<std::uint32_t> unseen_{0};            // sources
   std::atomic<std::uint32_t> open_{0};              // messages, and the cover
   std::uint32_t receives_left_ = 0, unposted_ = 0;  // the driver's, once the call has begun
+  bool is_placing_ = false;                         // the driver's: pages with gaps have moved
+  bool has_ends_ = false;                           // they are in the buffer: the driver's, once it is told
   std::atomic<bool> posted_{false}, edges_here_{false}, returned_{false}, home_{false};
   std::atomic<Status> status_{Status::ok};
   transport::Lost lost_;  // the driver's, until the call is over

@@ -34,8 +34,53 @@ DriverWork Pending::work_so_far() const {
 // What this rank has put there itself is there.
 void Pending::begin_pages() {
   began_ = work_so_far();
-  if (own_.bytes != 0) bring_home(arrival_.arrived(own_.offset, own_.bytes));
+  if (own_.bytes != 0 && !is_gapped_) bring_home(arrival_.arrived(own_.offset, own_.bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+}
+
+// Pages with gaps are covered now, or will not be.
+void Pending::begin_placing() {
+  if (is_covered()) {
+    is_placing_ = true;
+    open_.fetch_add(1, std::memory_order_relaxed);  // the cover
+    begin_pages();
+    for (std::uint64_t unit = 0; unit < layout_.units(); ++unit)
+      if (arrival_.is_idle(unit)) bring_home({unit, 1});
+    if (own_.bytes != 0) has_placed(own_.offset, own_.bytes);
+    for (const Receive& receive : receives_) {
+      const Block& range = receive.what.range;
+      if (!receive.what.to_buffer) continue;
+      if (receive.handle->arrived_bytes.load(std::memory_order_relaxed) == range.bytes) {
+        place(range.offset, range.bytes);
+      } else {
+        receive.handle->arrived.each([&](const Range& part) { place(range.offset + part.offset, part.bytes); });
+      }
+    }
+    if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+  }
+  one_receive_less();
+}
+
+// From the packed copy.
+void Pending::place(std::uint64_t offset, std::uint64_t bytes) {
+  gapped_.each_piece(offset, bytes, [this](std::uint64_t at, const char* from, std::uint64_t now) {
+    take_to_buffer(at, from, now);
+    bring_home(arrival_.arrived(at, now));
+  });
+}
+
+void Pending::has_placed(std::uint64_t offset, std::uint64_t bytes) {
+  gapped_.each_piece(offset, bytes, [this](std::uint64_t at, const char*, std::uint64_t now) {
+    bring_home(arrival_.arrived(at, now));
+  });
+}
+
+void Pending::ends_are_here() {
+  if (has_ends_ && is_covered()) {
+    for (const Block& block : vector_ends_.blocks) bring_home(arrival_.arrived(block.offset, block.bytes));
+    if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+  }
+  one_receive_less();
 }
 
 void Pending::bring_home(const UnitRun& run) {
@@ -51,6 +96,7 @@ void Pending::bring_home(const UnitRun& run) {
 // Whether some of it belongs to the unit at this offset of the buffer.
 bool Pending::fills_unit(const MessageIn& what, std::uint64_t at) const {
   const Block& range = what.range;
+  if (is_gapped_) return what.to_buffer;  // its pieces may lie anywhere
   return what.to_buffer && range.offset < at + layout_.unit_bytes() && at < range.offset + range.bytes;
 }
 
@@ -68,18 +114,17 @@ void Pending::show_touch() {
   note_.touched(touch->since_ns, peer);
 }
 
-// From where it was staged to where the program wants it: the landing, or beside the guarded pages.
-void Pending::take_to_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
-  const std::uint64_t begin = receive.what.range.offset + offset, end = begin + bytes;
-  const char* const from = receive.staged + offset;
+// To where the program wants it: the landing, or beside the guarded pages.
+void Pending::take_to_buffer(std::uint64_t begin, const char* from, std::uint64_t bytes) {
+  const std::uint64_t end = begin + bytes;
   Block inside = is_covered() ? layout_.guarded_part({begin, bytes}) : Block{};
   if (inside.bytes == 0) inside.offset = end;
   const std::uint64_t behind = inside.offset + inside.bytes;
-  std::memcpy(buffer_ + begin, from, inside.offset - begin);
+  std::memcpy(memory_ + begin, from, inside.offset - begin);
   if (inside.bytes != 0)
     std::memcpy(guard_.landing(cover_) + (inside.offset - layout_.offset()), from + (inside.offset - begin),
                 inside.bytes);
-  std::memcpy(buffer_ + behind, from + (behind - begin), end - behind);
+  std::memcpy(memory_ + behind, from + (behind - begin), end - behind);
 }
 
 void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uint64_t bytes) {
@@ -94,9 +139,16 @@ void Pending::has_arrived(const Message& message, std::uint64_t offset, std::uin
 
 void Pending::reaches_buffer(const Receive& receive, std::uint64_t offset, std::uint64_t bytes) {
   if (!receive.what.to_buffer) return;
-  if (receive.staged != nullptr) take_to_buffer(receive, offset, bytes);
+  const std::uint64_t at = receive.what.range.offset + offset;
+  if (is_gapped_) {
+    if (receive.staged != nullptr) std::memcpy(buffer_ + at, receive.staged + offset, bytes);
+    if (is_placing_) place(at, bytes);
+    if (is_placing_ && arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
+    return;
+  }
+  if (receive.staged != nullptr) take_to_buffer(at, receive.staged + offset, bytes);
   if (!is_covered()) return;
-  bring_home(arrival_.arrived(receive.what.range.offset + offset, bytes));
+  bring_home(arrival_.arrived(at, bytes));
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
 
@@ -139,8 +191,8 @@ void Pending::has_finished(const Message& message, Status status) {
 void Pending::pass_on(Receive& receive) {
   const MessageIn& what = receive.what;
   const char* const from = receive.staged != nullptr ? receive.staged : buffer_ + what.range.offset;
-  const Status status = post_send(what.forward_to, what.forward_index, from, what.range.bytes, receive.forwarded_part,
-                                  &receive.forwarded);
+  const MessageOut send{what.forward_to, from, what.range.bytes, what.forward_index, what.forward_position};
+  const Status status = post_send(send, receive.forwarded_part, &receive.forwarded);
   if (status == Status::ok) return;
   note_failure(status, {});
   one_less();
@@ -185,7 +237,7 @@ void Pending::wanted(std::uint64_t offset) {
   if (touches_.begin(offset, sys::now_ns())) show_touch();
   const std::uint64_t at = layout_.offset() + offset;
   for (Receive& receive : receives_) {
-    if (!fills_unit(receive.what, at)) continue;
+    if (is_gapped_ || !fills_unit(receive.what, at)) continue;
     const std::uint64_t from = at > receive.what.range.offset ? at - receive.what.range.offset : 0;
     const bool is_coming = receive.hurried && from >= receive.asked && from < receive.reached + kAheadBytes;
     if (is_coming) continue;

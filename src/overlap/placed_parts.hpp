@@ -7,6 +7,7 @@
 
 #include "base/array.hpp"
 #include "base/region.hpp"
+#include "overlap/gapped_parts.hpp"
 #include "sched/schedule.hpp"
 
 namespace stretto::overlap {
@@ -53,6 +54,10 @@ class PlacedParts {
     const auto part = static_cast<int>(end - begins_.begin() - 1);
     return {part, at_[part] + (slice.offset - end[-1]), slice.offset == end[-1], slice.end() == *end};
   }
+  // Of a copy: where its bytes belong. False: as GappedParts says.
+  bool describe(GappedParts* gapped) const { return gapped->start(blocks_, count(), order_, copy_); }
+  // The copy is somebody else's now.
+  void give_away_copy() { copy_ = nullptr; }
   // Puts what came into a copy to where the program wants it.
   void unpack() const {
     for (int i = 0; i < count() && is_copy(); ++i) Stream(region(i)).unpack(at_[i], bytes(i));

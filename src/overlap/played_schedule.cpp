@@ -7,6 +7,14 @@ using sched::Schedule;
 using sched::Step;
 using Place = PlacedParts::Place;
 
+namespace {
+
+std::uint32_t position(const Schedule& schedule, const Step& step) {
+  return static_cast<std::uint32_t>(&step - schedule.steps.data());
+}
+
+}  // namespace
+
 bool PlayedSchedule::play(const Schedule& schedule, int own, Exchange* call) {
   lay_out(call);
   for (const Step& step : schedule.steps) {
@@ -50,11 +58,12 @@ bool PlayedSchedule::send(const Schedule& schedule, const Step& step) {
     if (what.forward_to >= 0) return false;
     what.forward_to = peer;
     what.forward_index = step.message_index;
+    what.forward_position = position(schedule, step);
     what.block = MessageIn::kNoBlock;
     return true;
   }
   const char* const from = find(step.source_slice()).at;
-  return from != nullptr && sends_.push({peer, from, step.length, step.message_index});
+  return from != nullptr && sends_.push({peer, from, step.length, step.message_index, position(schedule, step)});
 }
 
 // The ends of a part show that its source is in the call: they come first.

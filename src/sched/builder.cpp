@@ -8,7 +8,7 @@ namespace stretto::sched {
 // piece(at, units) adds one. Returns the last one.
 template <class Piece>
 StepId Builder::add_message(std::uint64_t length, const Piece& piece) {
-  constexpr std::uint64_t kWhole = 16 << 10, kEnd = 4 << 10, kLeast = 64 << 10, kMost = 512 << 10, kPieces = 1 << 12;
+  constexpr std::uint64_t kWhole = 16 << 10, kEnd = 4 << 10, kLeast = 32 << 10, kMost = 512 << 10, kPieces = 1 << 12;
   if (length == 0) return skip();
   if (!cuts_ || length <= kWhole) return piece(0, length);
   const std::uint64_t wanted = std::max(std::clamp(length / 32, kLeast, kMost), length / (kPieces - 3));

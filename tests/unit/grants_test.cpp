@@ -146,5 +146,22 @@ TEST(Grants, WhatHasEndedMakesRoom) {
   EXPECT_GT(s.messages[1].granted, before);
 }
 
+// A piece of a pipeline: its source may have it at any time, and leaves others their part.
+TEST(Grants, APieceOfAPipelineIsGrantedWithItsAsk) {
+  Sources sources;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    Message& made = sources.messages.emplace_back();
+    made.bytes = kMiB;
+    made.all_at_once = true;
+    ASSERT_TRUE(sources.grants.add(&made));
+    EXPECT_EQ(made.granted, kMiB);
+  }
+  EXPECT_EQ(sources.under_way(), 4 * 4096u);
+  Message& other = sources.add(kMiB, 9);
+  sources.come(other, other.granted);
+  sources.give();
+  EXPECT_GT(other.granted, 64u << 10);
+}
+
 }  // namespace
 }  // namespace stretto::transport::bulk

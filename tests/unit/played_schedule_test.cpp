@@ -136,7 +136,7 @@ class ByHand {
     if (bytes <= 16384) return visit(std::uint64_t{0}, bytes, true);
     visit(bytes - kEnd, kEnd, true);
     visit(std::uint64_t{0}, kEnd, true);
-    const std::uint64_t most = bytes <= 2u << 20 ? 65536 : bytes >= 16u << 20 ? 524288 : (bytes / 32 + 63) / 64 * 64;
+    const std::uint64_t most = bytes <= 1u << 20 ? 32768 : bytes >= 16u << 20 ? 524288 : (bytes / 32 + 63) / 64 * 64;
     for (std::uint64_t at = kEnd; at < bytes - kEnd; at += most) visit(at, std::min(most, bytes - kEnd - at), false);
   }
   void take(int from) {
@@ -342,6 +342,41 @@ TEST(PlayedSchedule, PartsDifferInLength) {
       if (job.problem.in_place) job.begins.push_back(0);
       for (int i = 0; i < size && job.problem.in_place; ++i) job.begins.push_back(job.begins.back() + any());
       expect_messages(subject, job);
+    }
+  }
+}
+
+// The last rank of each node owns a part. However many ranks a node has, it sends 2 (N - 1) / N of
+// the vector to others.
+TEST(PlayedSchedule, AnAllreduceOfNodesUsesLinksAsIfEachHadOneRank) {
+  for (const std::vector<int>& nodes : std::vector<std::vector<int>>{{2, 2, 2, 2}, {1, 3}, {3, 1, 2}, {1, 1, 1}, {4}}) {
+    const std::uint64_t count = nodes.size() * 64 * 600;
+    std::vector<std::size_t> node_of;
+    Job job = make_job(Collective::allreduce, 0, count);
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      job.begins.insert(job.begins.end(), static_cast<std::size_t>(nodes[node]), node * count / nodes.size());
+      node_of.insert(node_of.end(), static_cast<std::size_t>(nodes[node]), node);
+    }
+    job.begins.push_back(count);
+    job.problem.size = static_cast<int>(node_of.size());
+    for (const bool in_place : {false, true}) {
+      job.problem.in_place = in_place;
+      EXPECT_EQ(verify(job, *coll::find_algorithm(Collective::allreduce, "pipeline")), "");
+      coll::View view(job);
+      std::deque<Played> ranks;
+      Lengths leaves(nodes.size(), 0);
+      const auto note = [&](std::size_t rank, int peer, std::uint64_t bytes) {
+        if (node_of[rank] != node_of[static_cast<std::size_t>(peer - kFirstJobRank)]) leaves[node_of[rank]] += bytes;
+      };
+      for (std::size_t r = 0; r < node_of.size(); ++r) {
+        const Played& played = ranks.emplace_back(job, "pipeline", view.of(static_cast<int>(r)));
+        ASSERT_TRUE(played.good);
+        for (const overlap::MessageOut& send : played.call.sends) note(r, send.peer, send.bytes);
+        for (const MessageIn& what : played.call.receives)
+          if (what.forward_to >= 0) note(r, what.forward_to, what.range.bytes);
+      }
+      expect_agreement(ranks);
+      EXPECT_EQ(leaves, Lengths(nodes.size(), 2 * (nodes.size() - 1) * count / nodes.size()));
     }
   }
 }

@@ -18,6 +18,7 @@
 #include "engine/engine.hpp"
 #include "mpi/overlap/overlap_trial.hpp"
 #include "mpi/overlap/short_calls.hpp"
+#include "mpi/overlap/vector_ends.hpp"
 #include "mpi/state/state.hpp"
 #include "overlap/exchange.hpp"
 #include "overlap/sites.hpp"
@@ -81,6 +82,7 @@ class Overlap {
   Trial* trial_of(Collective as, std::uint64_t bytes);
   bool goes_with_overlap(Trial& trial, Collective as, std::uint64_t bytes);
   struct Played;
+  bool deal_to_nodes(std::uint64_t begin, std::uint64_t end, Array<std::uint64_t>* begins) const;
   engine::Outcome combine(Played& call, const engine::KernelArgs& vector, const engine::KernelOp& reduction, bool gets,
                           bool may_defer);
   engine::Outcome play(Played& call, bool gets, std::uint64_t bytes, bool may_defer);
@@ -91,6 +93,7 @@ class Overlap {
   State* state_ = nullptr;
   const int* job_ranks_ = nullptr;
   Array<int> ring_, ring_jobs_;  // members, node after node; their ranks in the job
+  VectorEnds ends_;
   const std::int32_t* nodes_ = nullptr;
   transport::Transport next_;
   shm::WaitPolicy policy_;

@@ -26,6 +26,7 @@ struct Overlap::Played {
   coll::Problem problem;
   overlap::PlacedParts send, receive;
   overlap::Fold fold;
+  overlap::Ends ends;
   int own = -1;  // the part of `receive` that this rank fills itself
 
   Played(const Overlap& by, const char* called, Collective as, const char* goes_by, int root = 0)
@@ -50,12 +51,23 @@ engine::Outcome Overlap::play(Played& call, bool gets, std::uint64_t bytes, bool
   overlap::Exchange exchange;
   exchange.name = call.name;
   exchange.fold = call.fold;
-  exchange.may_return_early = may_defer && !(gets && call.receive.is_copy());
+  exchange.ends = call.ends;
+  exchange.is_pipeline = std::strcmp(call.algorithm, kPipeline) == 0;
+  exchange.may_return_early = may_defer;
+  overlap::GappedParts gapped;
+  if (gets && may_defer && call.receive.is_copy()) {
+    exchange.may_return_early = call.receive.describe(&gapped);
+    if (exchange.may_return_early) exchange.gapped = &gapped;
+  }
   const coll::Algorithm& algorithm = *coll::find_algorithm(call.problem.collective, call.algorithm);
   if (!played.play(coll::build(builder, algorithm, call.problem, {}), call.own, &exchange)) return give_up();
   if (!gets) exchange.buffer = nullptr, exchange.buffer_bytes = 0;
   const engine::Outcome outcome = run(exchange, bytes);
-  if (gets && outcome.path != Path::deferred) call.receive.unpack();
+  if (!gets) return outcome;
+  if (outcome.path != Path::deferred)
+    call.receive.unpack();
+  else if (exchange.gapped != nullptr)
+    call.receive.give_away_copy();
   return outcome;
 }
 
@@ -75,7 +87,43 @@ engine::Outcome Overlap::reduce(const engine::KernelArgs& vector, const engine::
 engine::Outcome Overlap::allreduce(const engine::KernelArgs& vector, const engine::KernelOp& reduction,
                                    bool may_defer) {
   Played call(*this, "Allreduce", Collective::allreduce, kPipeline);
+  struct Combined {
+    Overlap& by;
+    const engine::KernelOp& reduction;
+  } ends{*this, reduction};
+  std::uint64_t end_bytes = 0;
+  if (VectorEnds::has(vector.bytes)) {
+    if (!ends_.prepare(state_->rank, state_->size)) return give_up();
+    ends_.pack(vector.own, vector.bytes);
+    end_bytes = VectorEnds::kBytes;
+    call.ends.context = &ends;
+    call.ends.bring = [](void* context, const overlap::Ends::Wait& wait) {
+      auto& all = *static_cast<Combined*>(context);
+      const Status status = all.by.ends_.combine(all.reduction, all.by.next_, wait);
+      return status == Status::ok ? all.by.ends_.result() : nullptr;
+    };
+    call.ends.blocks[0] = {0, end_bytes};
+    call.ends.blocks[1] = {vector.bytes - end_bytes, end_bytes};
+  }
+  Array<std::uint64_t> begins;
+  if (!deal_to_nodes(end_bytes, vector.bytes - end_bytes, &begins)) return give_up();
+  call.problem.begins = begins.data();
   return combine(call, vector, reduction, true, may_defer);
+}
+
+// The last member of each node on the ring owns a part.
+bool Overlap::deal_to_nodes(std::uint64_t begin, std::uint64_t end, Array<std::uint64_t>* begins) const {
+  constexpr std::uint64_t kGrain = 64;  // no element is cut
+  const int size = state_->size;
+  const auto is_last = [&](int i) { return i + 1 == size || nodes_[ring_jobs_[i]] != nodes_[ring_jobs_[i + 1]]; };
+  int nodes = 0, node = 0;
+  for (int i = 0; i < size; ++i) nodes += is_last(i) ? 1 : 0;
+  const coll::Parts parts = coll::Parts::deal({coll::Buffer::send, 0, end - begin}, nodes, nodes, kGrain);
+  for (int i = 0; i <= size; ++i) {
+    begins->push(begin + parts.begin(node));
+    if (i < size && is_last(i)) ++node;
+  }
+  return !begins->failed();
 }
 
 engine::Outcome Overlap::combine(Played& call, const engine::KernelArgs& vector, const engine::KernelOp& reduction,

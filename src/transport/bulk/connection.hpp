@@ -207,6 +207,7 @@ class Connection {
   void leave_frame(OutgoingFrame& out, Status status, const Lost& lost = {});
   void detach(OutgoingFrame& out);
   [[nodiscard]] MessageQueue& queue_of(const Message& message);
+  void queue_to_send(Message* message);
   [[nodiscard]] Message* next_to_send();
   [[nodiscard]] bool may_send_eagerly() const { return !eager_.empty() && !gone_.full(); }
 
@@ -227,7 +228,7 @@ class Connection {
   MessageQueue asks_;           // receives, to be asked for
   MessageQueue eager_;          // short sends that wait for credit or their turn
   MessageQueue urgent_;         // sends of which something urgent is due
-  MessageQueue data_;           // other sends that are asked for
+  MessageQueue data_;           // other sends that are asked for, those of a call by position
   Keys gone_;                   // sent eagerly, and not acked
   Keys acks_;                   // received eagerly, to be acked
   std::uint32_t eager_in_ = 0;  // received eagerly, and not acked

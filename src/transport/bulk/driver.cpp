@@ -43,9 +43,11 @@ Status Driver::introduce(int peer, const Endpoint& endpoint) {
 }
 
 Status Driver::post_send(int peer, const Key& key, const void* from, std::uint64_t bytes, Handle* handle,
-                         const Listener& listener) {
+                         const Listener& listener, std::uint32_t position) {
   char* const data = const_cast<char*>(static_cast<const char*>(from));
-  return post(peer, key, data, bytes, true, listener, {}, handle);
+  Wish wish;
+  wish.position = position;
+  return post(peer, key, data, bytes, true, listener, wish, handle);
 }
 
 Status Driver::post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
@@ -68,6 +70,7 @@ Status Driver::post(int peer, const Key& key, char* data, std::uint64_t bytes, b
   message->listener = listener;
   message->aside = wish.aside;
   message->position = wish.position;
+  message->all_at_once = wish.all_at_once;
   const Range whole{0, bytes};
   for (std::uint32_t i = 0; i < std::min(wish.order_count, kMostRanges); ++i) {
     const Range range = wish.order[i].common(whole);

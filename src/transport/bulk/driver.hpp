@@ -96,8 +96,9 @@ class Driver {
 
   // The memory is the driver's until the handle is done. The handle is the caller's until it is
   // given to complete. Statuses: no_memory, unavailable (no thread, or it has stopped).
+  // Of what a call sends to a peer, and is due, the lowest `position` goes first.
   Status post_send(int peer, const Key& key, const void* from, std::uint64_t bytes, Handle* handle,
-                   const Listener& listener = {});
+                   const Listener& listener = {}, std::uint32_t position = 0);
   // At most so many bytes.
   Status post_recv(int peer, const Key& key, void* to, std::uint64_t bytes, Handle* handle,
                    const Listener& listener = {}, const Wish& wish = {});

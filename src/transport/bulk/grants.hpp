@@ -15,6 +15,10 @@
 //   - Of each host only one source sends, because they share a link: what is wanted later would
 //     take from what is wanted sooner.
 //   - A receive that somebody waits for becomes the first one (hurry).
+//   - A piece of a pipeline is granted as a whole with its ask (Wish::all_at_once). It comes from
+//     one source, as all pieces of its call, and does not exist before: its source has the order.
+//     A grant that came later would cost each piece a trip there and back, at each rank of the
+//     pipeline. Such a receive leaves others as much of the window as one that has sent nothing.
 //
 // For the driver thread.
 #pragma once
@@ -37,8 +41,8 @@ class Grants {
 
   // A receive is about to ask. False: no memory.
   bool add(Message* message) {
-    message->granted = first_bytes(*message);
-    message->under_way = message->granted;
+    message->under_way = first_bytes(*message);
+    message->granted = message->all_at_once ? std::max(message->bytes, message->under_way) : message->under_way;
     under_way_ += message->under_way;
     if (message->granted >= message->bytes) return true;
     if (message->host >= seen_.size() &&

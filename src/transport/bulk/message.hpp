@@ -35,6 +35,7 @@ struct Wish {
   const Range* order = nullptr;  // of its parts, up to kMostRanges; the rest comes after them
   std::uint32_t order_count = 0;
   std::uint32_t position = 0;  // receives with lower ones come first
+  bool all_at_once = false;    // its source may send all of it as soon as it has it (Grants)
   RangeAside aside;
 };
 
@@ -46,8 +47,9 @@ struct Message {
   char* data = nullptr;  // a send's is only read
   std::uint64_t bytes = 0;
   RangeAside aside;
-  std::uint32_t position = 0;  // of a receive among others
+  std::uint32_t position = 0;  // of a receive among others, and of a send among those of its call
   std::uint32_t host = 0;      // of a receive's peer: a rank there
+  bool all_at_once = false;    // as in Wish
   Listener listener;
   std::uint32_t order_count = 0;
   Range order[kMostRanges] = {};
@@ -102,6 +104,19 @@ class MessageQueue {
     message->after = nullptr;
     (last_ != nullptr ? last_->after : first_) = message;
     last_ = message;
+    message->queued = true;
+  }
+  // Before those of the same call that stand behind it and have higher positions.
+  void push_by_position(Message* message) {
+    Message* behind = last_;
+    while (behind != nullptr && behind->key.comm == message->key.comm && behind->key.call == message->key.call &&
+           behind->position > message->position)
+      behind = behind->before;
+    if (behind == nullptr) return push_first(message);
+    message->before = behind;
+    message->after = behind->after;
+    (behind->after != nullptr ? behind->after->before : last_) = message;
+    behind->after = message;
     message->queued = true;
   }
   void push_first(Message* message) {

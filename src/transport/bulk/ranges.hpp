@@ -86,6 +86,10 @@ class RangeSet {
     const std::size_t at = first_ending_after(range.offset);
     return range.bytes == 0 || (at < ranges_.size() && ranges_[at].common(range) == range);
   }
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (const Range& range : ranges_) visit(range);
+  }
   // Adds a range that overlaps none. False: no memory.
   bool add(const Range& range) {
     const std::size_t at = first_ending_after(range.offset);

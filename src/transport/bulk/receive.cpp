@@ -271,7 +271,7 @@ bool Connection::hear_grant(const Head& head) {
   if (message == nullptr) return true;
   if (!message->asked) return false;
   message->granted = std::min(message->granted + head.bytes, kMostBytes);
-  if (message->posted && !message->queued && !message->left.empty()) queue_of(*message).push(message);
+  if (message->posted && !message->queued && !message->left.empty()) queue_to_send(message);
   return true;
 }
 
@@ -286,6 +286,7 @@ bool Connection::hear_hurry(const Head& head) {
     if (queued) queue_of(*message).remove(message);
     const std::uint64_t urgent_bytes = message->urgent_bytes + message->left.bring_forward(range);
     message->urgent_bytes = std::min<std::uint64_t>(urgent_bytes, kUrgentBytes);
+    message->position = 0;
     if (queued) queue_of(*message).push_first(message);
     return true;
   }

@@ -79,6 +79,14 @@ MessageQueue& Connection::queue_of(const Message& message) {
   return message.urgent_bytes != 0 ? urgent_ : data_;
 }
 
+// A send that is asked for.
+void Connection::queue_to_send(Message* message) {
+  if (message->urgent_bytes != 0)
+    urgent_.push(message);
+  else
+    data_.push_by_position(message);
+}
+
 void Connection::frame(OutgoingFrame& out, Kind kind, const Key& key, std::uint64_t offset, std::uint64_t bytes,
                        std::uint64_t total) {
   const Head head{kind, key, offset, bytes, total};
@@ -134,7 +142,8 @@ void Connection::frame_eager(Message* message) {
 }
 
 void Connection::frame_data(Track& track, Message* message) {
-  queue_of(*message).remove(message);
+  MessageQueue& queue = queue_of(*message);
+  queue.remove(message);
   std::uint64_t most = std::min((may_offer() ? 2 : 1) * track.kept_bytes, kPieceBytes);
   if (message->urgent_bytes != 0) most = std::min(most, message->urgent_bytes);
   const Range piece =
@@ -153,8 +162,10 @@ void Connection::frame_data(Track& track, Message* message) {
   message->framed = message->left.empty();
   if (message->framed)
     table_.remove(message);
+  else if (message->sent != message->granted && &queue == &queue_of(*message))
+    queue.push_first(message);
   else if (message->sent != message->granted)
-    queue_of(*message).push_first(message);
+    queue_to_send(message);
 }
 
 void Connection::frame_gone(OutgoingFrame& out) {
