@@ -164,11 +164,11 @@ int stream_keeps(int stream, std::size_t bytes) {
   return set_option(stream, SOL_SOCKET, SO_SNDBUF, bytes);
 }
 
-int stream_goes_first(int stream) {
-  constexpr std::size_t kHighest = 6;  // without privilege: TC_PRIO_INTERACTIVE
+int stream_urgency(int stream, Urgency urgency) {
+  constexpr std::size_t kBulk = 2, kInteractive = 6;  // TC_PRIO_BULK, TC_PRIO_INTERACTIVE
   const ErrnoKept kept;
-  if (const int error = fault::strike("stream_goes_first")) return error;
-  return set_option(stream, SOL_SOCKET, SO_PRIORITY, kHighest);
+  if (const int error = fault::strike("stream_urgency")) return error;
+  return set_option(stream, SOL_SOCKET, SO_PRIORITY, urgency == Urgency::high ? kInteractive : kBulk);
 }
 
 }  // namespace stretto::sys

@@ -60,8 +60,9 @@ int stream_readable_from(int stream, std::size_t bytes, std::size_t left);
 // room. What is not in the kernel yet can still be chosen by priority. TCP_NOTSENT_LOWAT is not
 // enough: what a network card has queued counts as sent.
 int stream_keeps(int stream, std::size_t bytes);
-// What is sent goes before what other streams of this host have in the card's queue, if that queue
-// knows priorities (SO_PRIORITY; pfifo_fast does). It needs no privilege.
-int stream_goes_first(int stream);
+// What is sent goes before all that other streams of this host have in the card's queue, or behind,
+// if that queue knows priorities (SO_PRIORITY; pfifo_fast does). It needs no privilege.
+enum class Urgency : std::uint8_t { high, low };
+int stream_urgency(int stream, Urgency urgency);
 
 }  // namespace stretto::sys

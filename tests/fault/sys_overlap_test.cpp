@@ -258,10 +258,10 @@ TEST_F(OverlapFault, EveryCallOfAWaitInTurn) {
     EXPECT_EQ(wait_for_a_pipe(), EMFILE) << "call " << n;
     EXPECT_EQ(open_descriptors(), before) << "call " << n;
   }
-  ASSERT_TRUE(fault::arm("stream_readable_from:*:EIO,stream_keeps:*:EIO,stream_goes_first:*:EIO"));
+  ASSERT_TRUE(fault::arm("stream_readable_from:*:EIO,stream_keeps:*:EIO,stream_urgency:*:EIO"));
   EXPECT_EQ(stream_readable_from(-1, 1, 1), EIO);
   EXPECT_EQ(stream_keeps(-1, 1), EIO);
-  EXPECT_EQ(stream_goes_first(-1), EIO);
+  EXPECT_EQ(stream_urgency(-1, Urgency::high), EIO);
 }
 
 }  // namespace

@@ -246,12 +246,14 @@ TEST_F(Connected, AnEndIsReadableBelowTheMark) {
   expect_one(9, true, false);
 }
 
-TEST_F(Connected, AStreamGoesFirst) {
-  int priority = 0;
-  socklen_t length = sizeof priority;
-  ASSERT_EQ(stream_goes_first(from), 0);
-  ASSERT_EQ(getsockopt(from, SOL_SOCKET, SO_PRIORITY, &priority, &length), 0);
-  EXPECT_EQ(priority, 6);
+TEST_F(Connected, AStreamGoesBeforeOthersOrBehind) {
+  for (const auto& [urgency, wanted] : {std::pair{Urgency::high, 6}, {Urgency::low, 2}}) {
+    int priority = 0;
+    socklen_t length = sizeof priority;
+    ASSERT_EQ(stream_urgency(from, urgency), 0);
+    ASSERT_EQ(getsockopt(from, SOL_SOCKET, SO_PRIORITY, &priority, &length), 0);
+    EXPECT_EQ(priority, wanted);
+  }
 }
 
 TEST_F(Connected, TheKernelKeepsNoMoreThanItIsToldTo) {

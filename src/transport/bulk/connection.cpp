@@ -25,7 +25,7 @@ void Connection::opened(int stream, const sys::Poller& poller) {
   track.stream = stream;
   track.file = sys::file_id(stream);
   track.readable = track.writable = true;
-  if (&track == &words_) (void)sys::stream_goes_first(stream);
+  (void)sys::stream_urgency(stream, &track == &words_ ? sys::Urgency::high : sys::Urgency::low);
   stage_ = tracks() == kTracks ? Stage::open : Stage::opening;
   reach_due_ = shared_.reads.fabric() != nullptr;
   if (shared_.buffer_bytes != 0) sys::stream_buffers(stream, shared_.buffer_bytes);

@@ -26,7 +26,7 @@ USUAL = [
     "sample_sort --keys 400000 --repeat 40",
     "summa --size 1024 --panel 256 --repeat 20",
     "mlp --width 512 --layers 6 --batch 64 --steps 20",
-    "sgd 200 65536",
+    "sgd 1000 32768",
 ]
 
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Which cluster: several may be up.")]
