@@ -118,7 +118,7 @@ def stats_of(*communicators: dict[str, Any]) -> dict[str, Any]:
     [
         ([{"collectives": {"alltoall": {}}}], "All ranks of a communicator are on one node"),
         ([{"collectives": {"bcast": {}}, "declined": "one rank"}], "does not serve a communicator: one rank"),
-        ([{"collectives": {"scan": {}}}], "the program made no calls of allgather, "),
+        ([{"collectives": {"barrier": {}}}], "the program made no calls of allgather, "),
     ],
 )
 def test_no_call_that_might_return_early(

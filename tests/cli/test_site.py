@@ -54,7 +54,7 @@ def test_nothing_is_loaded_from_elsewhere(built: Path) -> None:
 
 
 def test_sources_are_in_the_repository(built: Path) -> None:
-    html = (built / "guide/index.html").read_text()
+    html = (built / "examples/index.html").read_text()
     assert 'href="https://example.org/stretto/tree/HEAD/examples/cg.c"' in html
 
 

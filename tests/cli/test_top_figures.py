@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -353,6 +354,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
             )
             for step, its in environment.items()
         }
+        while not all(jobs.environment_of(rank.pid) for rank in ranks.values()):  # the kernel is still starting one
+            time.sleep(0.01)
         processes = [
             {"pid": rank.pid, "job": f"a{i}", "rank": 0, "ranks": 1, "host": "h", "command": "sleep"}
             for i, rank in enumerate(ranks.values())

@@ -88,7 +88,11 @@ class Keeper {
       }
       one_lives = one_lives || !rank->is_gone();
     }
-    if (was_cut || first_ns_ == 0 || !one_lives) return;
+    if (was_cut || first_ns_ == 0) return;
+    for (const auto& rank : ranks_) {
+      if (rank->is_ending() && !rank->has_reported()) first_.push_back(rank.get());
+    }
+    if (!one_lives) return;
     // At once: whatever ends the ranks may end this program with the last of them.
     for (const auto& rank : ranks_) note_segments(*rank);
     const Accounts all = accounts();

@@ -38,14 +38,19 @@ std::int32_t told_status(int end) {
   return (info.mask & kExit) != 0 ? info.status : -1;
 }
 
-// Otherwise: field 52 of /proc/<pid>/stat. It is there from a process's end until its parent has
-// asked for it.
-std::int32_t status_of(int pid) {
+// A field of /proc/<pid>/stat, numbered from 1. Empty: there is none.
+std::string stat_field(int pid, int number) {
   const std::string text = whole_file("/proc/" + std::to_string(pid) + "/stat");
   const char* at = std::strrchr(text.c_str(), ')');
-  const bool has_ended = at != nullptr && at[1] == ' ' && (at[2] == 'Z' || at[2] == 'X');
-  for (int field = 2; at != nullptr && field < 52; ++field) at = std::strchr(at + 1, ' ');
-  return has_ended && at != nullptr ? std::atoi(at + 1) : -1;
+  for (int field = 2; at != nullptr && field < number; ++field) at = std::strchr(at + 1, ' ');
+  return at != nullptr ? std::string(at + 1, std::strcspn(at + 1, " \n")) : std::string();
+}
+
+// Otherwise: field 52, the status. It is there from a process's end until its parent has asked for
+// it.
+std::int32_t status_of(int pid) {
+  const std::string state = stat_field(pid, 3);
+  return state == "Z" || state == "X" ? std::atoi(stat_field(pid, 52).c_str()) : -1;
 }
 
 }  // namespace
@@ -71,6 +76,11 @@ bool Rank::look(std::uint64_t now_ns) {
   status_ = told_status(end_);
   if (status_ < 0) status_ = status_of(pid_);
   return true;
+}
+
+bool Rank::is_ending() const {
+  constexpr unsigned long kExiting = 4;  // PF_EXITING, in field 9
+  return !is_gone() && (std::strtoul(stat_field(pid_, 9).c_str(), nullptr, 10) & kExiting) != 0;
 }
 
 bool Rank::account(Account* account) const {

@@ -37,6 +37,8 @@ class Rank {
   [[nodiscard]] int end_descriptor() const { return end_; }
   // Looks whether it has ended. True: it has, and this was not known.
   bool look(std::uint64_t now_ns);
+  // The kernel ends it. Others may know, because its connections are closed already.
+  [[nodiscard]] bool is_ending() const;
   // False: the page is not sound.
   bool account(Account* account) const;
 
