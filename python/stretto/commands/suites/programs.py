@@ -22,10 +22,11 @@ from stretto.native.build import library_for
 
 USUAL = [
     "fft3d --size 64 --repeat 40",
-    "fft3d --size 64 --fields 4 --repeat 10",
+    "fft3d --size 64 --fields 4 --repeat 20",
+    "fft3d --size 128 --repeat 20",
     "sample_sort --keys 400000 --repeat 40",
-    "summa --size 1024 --panel 256 --repeat 20",
-    "mlp --width 512 --layers 6 --batch 64 --steps 20",
+    "summa --size 1024 --panel 256 --repeat 40",
+    "mlp --width 512 --layers 6 --batch 64 --steps 40",
     "sgd 1000 32768",
 ]
 
