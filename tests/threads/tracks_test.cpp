@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint32_t kSmallBuffer = 64 << 10;
 constexpr std::size_t kBytes = 4 * kMiB;
 
-// A peer that has asked for all of a long message, and reads nothing of the track by which it
-// comes.
+// A peer that has asked for the first bytes of a long message, then for all of it, and reads nothing
+// of the track by which the rest comes.
 struct Stuck {
   RawPeer peer{kSmallBuffer};
   std::vector<char> sent = pattern(kBytes, 1);
@@ -21,7 +21,8 @@ struct Stuck {
   Stuck() {
     EXPECT_EQ(peer.driver().post_send(1, {1, 1, 0}, sent.data(), kBytes, &handle), Status::ok);
     peer.accept();
-    EXPECT_TRUE(peer.say({bulk::Kind::ask, {1, 1, 0}, bulk::kMostBytes, 0, 0}));
+    EXPECT_TRUE(peer.say({bulk::Kind::ask, {1, 1, 0}, bulk::kUrgentBytes, 0, 0}));
+    EXPECT_TRUE(peer.say({bulk::Kind::grant, {1, 1, 0}, 0, kBytes, 0}));
     bulk::Head head;
     for (std::uint64_t got = 0; got < bulk::kUrgentBytes; got += head.bytes) {
       EXPECT_TRUE(peer.hear(&head, RawPeer::kWords));
@@ -57,6 +58,23 @@ TEST(Tracks, AFollowingMessageShowsItsFirstBytes) {
   EXPECT_EQ(head.key, (Key{1, 2, 0}));
   EXPECT_EQ(head.bytes, 8192u);
   EXPECT_TRUE(std::equal(next.begin(), next.begin() + 8192, s.memory.begin()));
+  s.peer.close();
+  EXPECT_EQ(wait_and_complete(s.peer.driver(), handle), Status::peer_lost);
+}
+
+// What is granted as a whole is a piece of a pipeline: it waits for its turn, but for what is named.
+TEST(Tracks, OfAPieceOnlyWhatIsNamedPasses) {
+  constexpr Range kNamed{kMiB, 4096};
+  Stuck s;
+  const std::vector<char> next = pattern(kBytes, 2);
+  Handle handle = nullptr;
+  ASSERT_EQ(s.peer.driver().post_send(1, {1, 2, 0}, next.data(), kBytes, &handle), Status::ok);
+  ASSERT_TRUE(s.peer.say({bulk::Kind::ask, {1, 2, 0}, kBytes, 1, 0}));
+  ASSERT_TRUE(s.peer.say(reinterpret_cast<const char*>(&kNamed), sizeof kNamed));
+  const bulk::Head head = s.next_word();
+  EXPECT_EQ(head.key, (Key{1, 2, 0}));
+  EXPECT_EQ(head.offset, kNamed.offset);
+  EXPECT_EQ(head.bytes, kNamed.bytes);
   s.peer.close();
   EXPECT_EQ(wait_and_complete(s.peer.driver(), handle), Status::peer_lost);
 }
