@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint32_t kSmallBuffer = 64 << 10;
 constexpr std::size_t kBytes = 4 * kMiB;
 
-// A peer that has asked for the first bytes of a long message, then for all of it, and reads nothing
-// of the track by which the rest comes.
+// A peer that has asked for the first bytes of a long message, then for all of it. Of the track by
+// which the rest comes it reads nothing.
 struct Stuck {
   RawPeer peer{kSmallBuffer};
   std::vector<char> sent = pattern(kBytes, 1);
@@ -62,7 +62,8 @@ TEST(Tracks, AFollowingMessageShowsItsFirstBytes) {
   EXPECT_EQ(wait_and_complete(s.peer.driver(), handle), Status::peer_lost);
 }
 
-// What is granted as a whole is a piece of a pipeline: it waits for its turn, but for what is named.
+// What is granted as a whole is a piece of a pipeline. It waits for its turn, but for what the
+// receiver has named.
 TEST(Tracks, OfAPieceOnlyWhatIsNamedPasses) {
   constexpr Range kNamed{kMiB, 4096};
   Stuck s;

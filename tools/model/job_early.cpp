@@ -244,13 +244,9 @@ void EarlyCalls::write() const {
 }  // namespace
 
 void early_job(const std::vector<std::string>& words) {
-  const auto end = std::find(words.begin(), words.end(), "--");
-  std::vector<std::string> options{"stretto-model", "job"};
-  options.insert(options.end(), words.begin(), end);
-  std::vector<char*> line;
-  for (std::string& word : options) line.push_back(word.data());
-  const Request request = parse_request(static_cast<int>(line.size()), line.data());
-  const JobFile job(end == words.end() ? std::vector<std::string>{} : std::vector<std::string>(end + 1, words.end()));
+  const OptionsAndFiles given = split_at_dashes(words);
+  const Request request = parse_job_request(given.options);
+  const JobFile job(given.files);
   EarlyCalls calls(job, placement_of_job(job, request));
   calls.run();
   calls.write();

@@ -103,13 +103,9 @@ void write_candidates(Json& json, const select::Machine& machine, const select::
 }  // namespace
 
 void tune_job(const std::vector<std::string>& words) {
-  const auto end = std::find(words.begin(), words.end(), "--");
-  std::vector<std::string> options{"stretto-model", "job"};
-  options.insert(options.end(), words.begin(), end);
-  std::vector<char*> line;
-  for (std::string& word : options) line.push_back(word.data());
-  const Request request = parse_request(static_cast<int>(line.size()), line.data());
-  const JobFile job(end == words.end() ? std::vector<std::string>{} : std::vector<std::string>(end + 1, words.end()));
+  const OptionsAndFiles given = split_at_dashes(words);
+  const Request request = parse_job_request(given.options);
+  const JobFile job(given.files);
   const topo::Placement places = placement_of_job(job, request);
   const TunedCalls found = calls_of_job(job);
   std::uint64_t in_node = 0;

@@ -85,20 +85,18 @@ bool take_value(WhatIf& what, const std::string& name, const std::string& value)
 
 WhatIf what_if_of(const std::vector<std::string>& words) {
   WhatIf what;
-  std::vector<std::string> rest{"stretto-model", "job"};
-  const auto files = std::find(words.begin(), words.end(), "--");
-  for (auto word = words.begin(); word != files; ++word) {
+  std::vector<std::string> rest;
+  OptionsAndFiles given = split_at_dashes(words);
+  const std::vector<std::string>& options = given.options;
+  for (auto word = options.begin(); word != options.end(); ++word) {
     if (take_flag(what, *word)) continue;
-    if (word + 1 != files && take_value(what, *word, word[1]))
+    if (word + 1 != options.end() && take_value(what, *word, word[1]))
       ++word;
     else
       rest.push_back(*word);
   }
-  if (files != words.end()) what.files.assign(files + 1, words.end());
-  std::vector<char*> line;
-  line.reserve(rest.size());
-  for (std::string& word : rest) line.push_back(word.data());
-  what.request = parse_request(static_cast<int>(line.size()), line.data());
+  what.files = std::move(given.files);
+  what.request = parse_job_request(std::move(rest));
   return what;
 }
 

@@ -370,4 +370,16 @@ select::Candidate candidate_of(const Request& request, const select::Machine& ma
   return candidate;
 }
 
+Request parse_job_request(std::vector<std::string> options) {
+  options.insert(options.begin(), {"stretto-model", "job"});
+  std::vector<char*> line;
+  for (std::string& word : options) line.push_back(word.data());
+  return parse_request(static_cast<int>(line.size()), line.data());
+}
+
+OptionsAndFiles split_at_dashes(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return {{words.begin(), end}, {end == words.end() ? end : end + 1, words.end()}};
+}
+
 }  // namespace stretto::modelling

@@ -47,6 +47,13 @@ struct Request {
 
 [[noreturn]] void stop(const std::string& why);
 Request parse_request(int argc, char** argv);
+// The options of `job`, without the command itself.
+Request parse_job_request(std::vector<std::string> options);
+// The words before "--", and those behind it.
+struct OptionsAndFiles {
+  std::vector<std::string> options, files;
+};
+OptionsAndFiles split_at_dashes(const std::vector<std::string>& words);
 select::Rules read_rules(const Request& request);
 
 // Ends the program where so many ranks do not fit into memory.
