@@ -119,5 +119,36 @@ TEST(Trials, KindsAreApart) {
   EXPECT_EQ(trials.find(Collective::alltoall, 1000, kTrialOfOn), one);
 }
 
+TEST(Trial, WhatAWayStillWaitsForCountsForIt) {
+  for (const std::uint64_t late_ns : {100, 1000}) {
+    Trial trial = trial_of(kTrialOfOn);
+    std::uint64_t now = 1000;
+    int with = 0;
+    for (int call = 0; call < 9; ++call) {
+      if (call == 4) {
+        now += late_ns;
+        trial.has_waited(late_ns);
+      }
+      const Trial::Next next = trial.begins(now);
+      with += next == Trial::Next::with || (next == Trial::Next::compare && trial.decide(trial.times())) ? 1 : 0;
+      now += call < 4 ? 900 : 1000;
+    }
+    EXPECT_EQ(with, late_ns < 300 ? 5 : 4);
+  }
+}
+
+TEST(Trial, AllDataComeBeforeAWayEnds) {
+  for (const TrialRule& rule : {kTrialOfOn, kTrialOfAuto}) {
+    Trial trial = trial_of(rule);
+    std::vector<int> ends;
+    std::uint64_t now = 1000;
+    for (int call = 0; call < 60; ++call, now += 1000) {
+      if (trial.ends_way()) ends.push_back(call);
+      if (trial.begins(now) == Trial::Next::compare) (void)trial.decide(trial.times());
+    }
+    EXPECT_EQ(ends, (std::vector<int>{4, 8, 40, 48, 56}));
+  }
+}
+
 }  // namespace
 }  // namespace stretto::mpi

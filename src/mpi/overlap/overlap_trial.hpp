@@ -13,6 +13,9 @@
 //   on     with      without                compare: overlap stays unless it loses
 //   auto   without   with    look    with   compare: overlap stays if it gains 3 percent
 //
+// Before a way ends, all data of its calls come, and that time counts for this way. Otherwise calls
+// without overlap would wait for data of those with it, which use the same links.
+//
 // At the look the ranks compare what they have of calls with overlap: a great loss ends the trial.
 //
 // Four calls each way, and eight from the second time on: programs compute differently after one
@@ -52,14 +55,21 @@ class Trial {
   Trial(Collective as, std::uint64_t bytes, const TrialRule& rule) : as_(as), bytes_(bytes), rule_(rule) {}
   [[nodiscard]] bool is(Collective as, std::uint64_t bytes) const { return as == as_ && bytes == bytes_; }
 
+  // A way ends with the next call: all data are to be there before it begins.
+  [[nodiscard]] bool ends_way() const { return calls_ == each_ || calls_ == 2 * each_ || is_to_restart(); }
   // A call begins. compare: the members are to tell each other times(), and then decide().
   Next begins(std::uint64_t now_ns) {
-    if (calls_ == (keeps_ || is_first() ? again_after_ : kAgainAfter)) restart();
+    if (is_to_restart()) restart();
     const std::uint32_t call = calls_++;
     if (call > 0 && call <= 2 * each_) spans_[call - 1] = now_ns - began_ns_;
     began_ns_ = now_ns;
     if (!is_lost_ && (call == 2 * each_ || is_look(call))) return Next::compare;
     return goes_with(call) ? Next::with : Next::without;
+  }
+  // So long the next call, with which a way ends, had to wait for them.
+  void has_waited(std::uint64_t ns) {
+    leaves_out(ns);
+    waited_ns_[calls_ == each_ ? 0 : 1] = ns;
   }
   // What this call takes once, whichever way it goes: it counts for neither.
   void leaves_out(std::uint64_t ns) { began_ns_ += ns; }
@@ -69,6 +79,8 @@ class Trial {
     bool left_out[kLaterCalls] = {};
     for (std::uint32_t n = 0; n < each_ / 4; ++n) left_out[worst(count, left_out)] = true;
     TrialTimes sum;
+    sum.without_ns = waited_ns_[rule_.with_first ? 1 : 0];
+    sum.with_ns = waited_ns_[rule_.with_first ? 0 : 1];
     for (std::uint32_t i = 0; i < count; ++i) {
       if (left_out[i]) continue;
       sum.without_ns += rule_.with_first ? second(i) : first(i);
@@ -88,6 +100,7 @@ class Trial {
   [[nodiscard]] bool is_decided() const { return calls_ > 2 * each_ || is_lost_; }
 
  private:
+  [[nodiscard]] bool is_to_restart() const { return calls_ == (keeps_ || is_first() ? again_after_ : kAgainAfter); }
   void restart() {
     const std::uint32_t next = std::min(2 * again_after_, kLastAgain);
     *this = Trial(as_, bytes_, rule_);
@@ -116,7 +129,7 @@ class Trial {
   Collective as_{};
   std::uint64_t bytes_ = 0, began_ns_ = 0;
   TrialRule rule_;
-  std::uint64_t spans_[2 * kLaterCalls] = {};
+  std::uint64_t spans_[2 * kLaterCalls] = {}, waited_ns_[2] = {};  // by way, the first one first
   std::uint32_t calls_ = 0, each_ = kCalls, again_after_ = kFirstAgain;
   bool keeps_ = false, is_lost_ = false;
 };
