@@ -131,12 +131,11 @@ void Connection::answer(Message* message) {
   if (message->queued) eager_.remove(message);
   message->asked = true;
   if (!message->left.start(message->bytes, message->order, message->order_count)) return no_memory();
-  // What is granted as a whole is a piece of a pipeline. Of it only what the receiver has named is
-  // urgent.
-  std::uint64_t named = 0;
-  for (std::uint32_t i = 0; i < message->order_count; ++i) named += message->order[i].bytes;
-  const bool is_whole = message->bytes > kEagerBytes && message->granted >= message->bytes;
-  message->urgent_bytes = std::min<std::uint64_t>({is_whole ? named : message->granted, message->bytes, kUrgentBytes});
+  // Pieces of a pipeline come in their order, also if somebody waits for one: the others depend on
+  // it. Only what the ask has named is urgent.
+  message->is_whole = message->bytes > kEagerBytes && message->granted >= message->bytes;
+  message->urgent_bytes = std::min<std::uint64_t>(
+      {message->is_whole ? message->named_bytes : message->granted, message->bytes, kUrgentBytes});
   if (message->granted != 0 || message->bytes == 0) queue_to_send(message);
 }
 

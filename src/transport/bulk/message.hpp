@@ -65,6 +65,8 @@ struct Message {
   bool framed = false;             // a send: the last of it is in a frame
   std::uint32_t frames = 0;        // of a send, that are being sent
   std::uint64_t urgent_bytes = 0;  // of a send: so many go next, beside what is queued
+  std::uint64_t named_bytes = 0;   // of a send: in the ranges of its ask
+  bool is_whole = false;           // a send: granted with its ask, as pieces of a pipeline are
   // How many bytes the receiver has granted, and how many of them are sent, or are under way.
   std::uint64_t granted = 0, sent = 0, under_way = 0;
   std::uint64_t grant_due = 0;  // a receive: granted, and not told yet
@@ -161,7 +163,8 @@ class MessagePool {
     message->granted = message->sent = message->under_way = message->grant_due = 0;
     message->posted = message->asked = message->sized = message->queued = message->framed = false;
     message->frames = 0;
-    message->urgent_bytes = 0;
+    message->urgent_bytes = message->named_bytes = 0;
+    message->is_whole = false;
     message->urgent = message->hurried = {};
     message->arrived.clear();
     message->listener = {};

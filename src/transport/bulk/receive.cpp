@@ -251,6 +251,7 @@ bool Connection::end_ask(const IncomingFrame& in) {
       message->granted = in.head.offset;
       message->order_count = count;
       std::copy_n(order, count, message->order);
+      for (std::uint32_t i = 0; i < count; ++i) message->named_bytes += order[i].bytes;
     }
     if (is_early) {
       message->key = key;
@@ -284,8 +285,9 @@ bool Connection::hear_hurry(const Head& head) {
   if (message->posted) {
     const bool queued = message->queued;
     if (queued) queue_of(*message).remove(message);
-    const std::uint64_t urgent_bytes = message->urgent_bytes + message->left.bring_forward(range);
-    message->urgent_bytes = std::min<std::uint64_t>(urgent_bytes, kUrgentBytes);
+    const std::uint64_t moved = message->left.bring_forward(range);
+    if (!message->is_whole)
+      message->urgent_bytes = std::min<std::uint64_t>(message->urgent_bytes + moved, kUrgentBytes);
     message->position = 0;
     if (queued) queue_of(*message).push_first(message);
     return true;
