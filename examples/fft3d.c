@@ -319,21 +319,18 @@ static void parse_size(const char* text, int n[AXES]) {
 }
 
 static struct options parse(int argc, char** argv) {
-  struct options o = {.n = {48, 32, 40}, .fields = 1, .repeat = 2, .seed = 1};
+  struct options o = {.n = {48, 32, 40}};
+  long fields = 1, repeat = 2, seed = 1;
+  const struct whole_option known[] = {
+      {"--fields", 1, 1000, &fields}, {"--repeat", 1, 1000000, &repeat}, {"--seed", 0, 1000000000, &seed}};
   for (int i = 1; i < argc; i += 2) {
-    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-    if (!value) refuse_option(name, kUsage);
-    if (!strcmp(name, "--size"))
+    const char* value = i + 1 < argc ? argv[i + 1] : NULL;
+    if (value && !strcmp(argv[i], "--size"))
       parse_size(value, o.n);
-    else if (!strcmp(name, "--fields"))
-      o.fields = (int)whole_number(name, value, 1, 1000);
-    else if (!strcmp(name, "--repeat"))
-      o.repeat = (int)whole_number(name, value, 1, 1000000);
-    else if (!strcmp(name, "--seed"))
-      o.seed = (uint64_t)whole_number(name, value, 0, 1000000000);
     else
-      refuse_option(name, kUsage);
+      take_whole_option(known, sizeof known / sizeof *known, argv[i], value, kUsage);
   }
+  o.fields = (int)fields, o.repeat = (int)repeat, o.seed = (uint64_t)seed;
   return o;
 }
 

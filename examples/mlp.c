@@ -18,7 +18,7 @@ static const float kRate = 0.02f; /* of learning: the part of a gradient that is
 enum { LANES = 8 };
 
 struct options {
-  int width, layers, batch, steps;
+  long width, layers, batch, steps;
 };
 
 /* Matrices are row after row: a layer's weights have a row for each input, activations for each sample. */
@@ -131,7 +131,7 @@ static void change_weights(struct net* net) {
 /* ---- the run ---- */
 
 static struct net make_net(const struct options* o) {
-  struct net net = {.n = o->width, .layers = o->layers, .batch = o->batch};
+  struct net net = {.n = (int)o->width, .layers = (int)o->layers, .batch = (int)o->batch};
   const size_t square = (size_t)o->width * o->width, samples = (size_t)o->width * o->batch;
   net.weights = allocate((size_t)o->layers, sizeof *net.weights);
   net.gradients = allocate((size_t)o->layers, sizeof *net.gradients);
@@ -177,20 +177,11 @@ static double mean_over_ranks(double mine) {
 
 static struct options parse(int argc, char** argv) {
   struct options o = {.width = 128, .layers = 4, .batch = 32, .steps = 20};
-  for (int i = 1; i < argc; i += 2) {
-    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-    if (!value) refuse_option(name, kUsage);
-    if (!strcmp(name, "--width"))
-      o.width = (int)whole_number(name, value, 2, 20000);
-    else if (!strcmp(name, "--layers"))
-      o.layers = (int)whole_number(name, value, 1, 1000);
-    else if (!strcmp(name, "--batch"))
-      o.batch = (int)whole_number(name, value, 1, 100000);
-    else if (!strcmp(name, "--steps"))
-      o.steps = (int)whole_number(name, value, 2, 1000000);
-    else
-      refuse_option(name, kUsage);
-  }
+  const struct whole_option known[] = {{"--width", 2, 20000, &o.width},
+                                       {"--layers", 1, 1000, &o.layers},
+                                       {"--batch", 1, 100000, &o.batch},
+                                       {"--steps", 2, 1000000, &o.steps}};
+  parse_whole_options(known, sizeof known / sizeof *known, argc, argv, kUsage);
   return o;
 }
 
@@ -215,10 +206,10 @@ int main(int argc, char** argv) {
   first = mean_over_ranks(first), last = mean_over_ranks(last);
   end_if_wrong(!all_copies_are_equal(&net), "copies of the weights differ");
   end_if_wrong(!(last < first), "the net has learnt nothing");
-  double mine[2] = {seconds / o.steps, allreduce_seconds / o.steps}, slowest[2];
+  double mine[2] = {seconds / (double)o.steps, allreduce_seconds / (double)o.steps}, slowest[2];
   MPI_Reduce(mine, slowest, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0) {
-    printf("width %d, layers %d, batch %d, ranks %d, steps %d\n", o.width, o.layers, o.batch, size, o.steps);
+    printf("width %ld, layers %ld, batch %ld, ranks %d, steps %ld\n", o.width, o.layers, o.batch, size, o.steps);
     printf("error %.3f, %.3f at first\n", last, first);
     printf("seconds per step %.6f, of which in Allreduce %.6f\n", slowest[0], slowest[1]);
   }

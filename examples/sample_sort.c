@@ -198,21 +198,18 @@ static enum spread parse_spread(const char* text) {
 }
 
 static struct options parse(int argc, char** argv) {
-  struct options o = {.keys = 200000, .repeat = 2, .spread = UNIFORM, .seed = 1};
+  struct options o = {.keys = 200000, .spread = UNIFORM};
+  long repeat = 2, seed = 1;
+  const struct whole_option known[] = {
+      {"--keys", 0, INT_MAX, &o.keys}, {"--repeat", 1, 1000000, &repeat}, {"--seed", 0, 1000000000, &seed}};
   for (int i = 1; i < argc; i += 2) {
-    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-    if (!value) refuse_option(name, kUsage);
-    if (!strcmp(name, "--keys"))
-      o.keys = whole_number(name, value, 0, INT_MAX);
-    else if (!strcmp(name, "--spread"))
+    const char* value = i + 1 < argc ? argv[i + 1] : NULL;
+    if (value && !strcmp(argv[i], "--spread"))
       o.spread = parse_spread(value);
-    else if (!strcmp(name, "--repeat"))
-      o.repeat = (int)whole_number(name, value, 1, 1000000);
-    else if (!strcmp(name, "--seed"))
-      o.seed = (uint64_t)whole_number(name, value, 0, 1000000000);
     else
-      refuse_option(name, kUsage);
+      take_whole_option(known, sizeof known / sizeof *known, argv[i], value, kUsage);
   }
+  o.repeat = (int)repeat, o.seed = (uint64_t)seed;
   return o;
 }
 

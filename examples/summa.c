@@ -180,22 +180,13 @@ static uint64_t checksum(const struct blocks* s, int n) {
 /* ---- the run ---- */
 
 static struct options parse(int argc, char** argv) {
-  struct options o = {.n = 300, .panel = 64, .repeat = 2, .seed = 1};
-  for (int i = 1; i < argc; i += 2) {
-    const char *name = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-    if (!value) refuse_option(name, kUsage);
-    if (!strcmp(name, "--size"))
-      o.n = (int)whole_number(name, value, 1, 30000);
-    else if (!strcmp(name, "--panel"))
-      o.panel = (int)whole_number(name, value, 1, 30000);
-    else if (!strcmp(name, "--repeat"))
-      o.repeat = (int)whole_number(name, value, 1, 1000000);
-    else if (!strcmp(name, "--seed"))
-      o.seed = (uint64_t)whole_number(name, value, 0, 1000000000);
-    else
-      refuse_option(name, kUsage);
-  }
-  return o;
+  long n = 300, panel = 64, repeat = 2, seed = 1;
+  const struct whole_option known[] = {{"--size", 1, 30000, &n},
+                                       {"--panel", 1, 30000, &panel},
+                                       {"--repeat", 1, 1000000, &repeat},
+                                       {"--seed", 0, 1000000000, &seed}};
+  parse_whole_options(known, sizeof known / sizeof *known, argc, argv, kUsage);
+  return (struct options){(int)n, (int)panel, (int)repeat, (uint64_t)seed};
 }
 
 int main(int argc, char** argv) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { EXIT_WRONG_RESULT = 1, EXIT_BAD_INPUT = 2 };
 
@@ -45,6 +46,29 @@ static inline long whole_number(const char* option, const char* text, long least
     refuse(option, what, text);
   }
   return value;
+}
+
+/* An option whose value is a whole number. */
+struct whole_option {
+  const char* name;
+  long least, most;
+  long* value;
+};
+
+/* Ends all ranks if the option is none of the `count` that are known, or has no such value. */
+static inline void take_whole_option(const struct whole_option* known, size_t count, const char* name,
+                                     const char* value, const char* usage) {
+  for (size_t i = 0; i < count; i++)
+    if (value && !strcmp(name, known[i].name)) {
+      *known[i].value = whole_number(name, value, known[i].least, known[i].most);
+      return;
+    }
+  refuse_option(name, usage);
+}
+
+static inline void parse_whole_options(const struct whole_option* known, size_t count, int argc, char** argv,
+                                       const char* usage) {
+  for (int i = 1; i < argc; i += 2) take_whole_option(known, count, argv[i], i + 1 < argc ? argv[i + 1] : NULL, usage);
 }
 
 static inline void* allocate(size_t count, size_t bytes) {
