@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from stretto.core import early
 from stretto.native import guarding
 
 M = 1 << 20
+CHOICE = Path(__file__).parents[2] / "src/mpi/overlap/overlap_choice.cpp"
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,12 @@ M = 1 << 20
 )
 def test_which_calls(op: str, part: int, ranks: int, nodes: int, value: str, may: bool, why: str) -> None:
     assert early.judge(op, part, ranks, nodes, value) == early.Early(may, why)
+
+
+def test_the_library_knows_the_same_calls() -> None:
+    lists = re.findall(r"(k\w+) =\s+bits\(\{(.*?)\}\)", CHOICE.read_text(), re.DOTALL)
+    found = {name: frozenset(re.findall(r"Collective::(\w+)", text)) for name, text in lists}
+    assert found == {"kServed": early.OPS, "kOfUnknownLength": early.OF_ALL_LENGTHS}
 
 
 def test_a_sentence_says_what_is_switched_on() -> None:

@@ -11,6 +11,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 
 from stretto.core.console import complain, fail, note, out
+from stretto.core.early import WORTH
 from stretto.core.output_files import check_outputs
 from stretto.job import analysis, hiding, page, recordings
 from stretto.job.efficiencies import Efficiencies
@@ -40,9 +41,7 @@ def write(path: Path, output: Path | None) -> None:
     out.print(_efficiencies(found))
     out.print(_places(found))
     out.print(_critical(found))
-    out.print(early.advice(), markup=False)
-    if early.part >= hiding.WORTH:
-        out.print(early_calls(early))
+    say_early(early)
     out.print(f"report: {to}", style="dim", markup=False)
 
 
@@ -125,8 +124,15 @@ def _places(found: analysis.Analysis) -> Table:
     )
 
 
-def early_calls(found: hiding.Hiding) -> Table:
-    """What calls that return early could hide at most, by place in the program, and who gains nothing."""
+def say_early(found: hiding.Hiding) -> None:
+    """What calls that return early could hide at most: a sentence, and where that is worth it a table."""
+    out.print(found.advice(), markup=False)
+    if found.part >= WORTH:
+        out.print(_early_calls(found))
+
+
+def _early_calls(found: hiding.Hiding) -> Table:
+    """By place in the program, also those that gain nothing."""
     columns: dict[str, JustifyMethod] = {"blocking collective": "left", "calls": "right"}
     columns |= {name: "right" for name in ("in it", "moving", "computing behind", "hidden at most")}
     return _table(

@@ -10,10 +10,12 @@ from stretto.core.units import format_size, parse_size
 OPS = frozenset(
     "allgather allgatherv allreduce alltoall alltoallv alltoallw bcast exscan gather gatherv reduce reduce_scatter "
     "reduce_scatter_block scan scatter scatterv".split()
-)  # as in src/mpi/overlap/overlap.cpp
+)  # as in src/mpi/overlap/overlap_choice.cpp
 OF_ONE_VECTOR = frozenset({"allreduce", "bcast", "exscan", "reduce", "scan"})
 OF_ALL_LENGTHS = frozenset({"alltoallv", "alltoallw", "gatherv", "scatterv"})  # not all ranks know how long it is
 USUAL, LEAST = 256 << 10, 4 << 10  # bytes: of `on` and `auto`, and of any number
+WORTH = 0.01  # part of a run that may be hidden; less is next to nothing
+MOST_NAMED = 3  # places, in a sentence
 ALWAYS = {"STRETTO_OVERLAP": str(USUAL)}  # for measurements of such calls: no trial sends some of them another way
 
 
@@ -23,6 +25,14 @@ class Early:
 
     may: bool
     why: str
+
+
+def could_hide(part: str, places: str) -> str:
+    return f"STRETTO_OVERLAP=auto could hide at most {part} of the run{places}"
+
+
+def gains_nothing(why: str) -> str:
+    return f"STRETTO_OVERLAP=auto gains next to nothing: {why}"
 
 
 def least_bytes(value: str) -> int:

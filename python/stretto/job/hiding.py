@@ -9,16 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from stretto.core.early import USUAL
+from stretto.core import early
 from stretto.core.units import format_size
 from stretto.job import recordings
 from stretto.report.drawings import format_seconds
 
-WORTH = 0.01  # part of the run; less is next to nothing
-MOST_NAMED = 3
 REASONS = {
     "one_node": "its ranks are on one node",
-    "short": f"a rank receives less than {format_size(USUAL)}",
+    "short": f"a rank receives less than {format_size(early.USUAL)}",
     "never": "such calls never return early",
 }
 
@@ -63,14 +61,14 @@ class Hiding:
 
     def shown(self) -> list[Site]:
         """Sites that may hide something, or take time and hide nothing."""
-        return [site for site in self.sites if site.early or self._part(site.in_calls_s) >= WORTH]
+        return [site for site in self.sites if site.early or self._part(site.in_calls_s) >= early.WORTH]
 
     def advice(self) -> str:
-        if self.part < WORTH:
-            return f"STRETTO_OVERLAP=auto gains next to nothing: {self._why_nothing()}"
-        most = [site for site in self.sites[:MOST_NAMED] if self._part(site.hidden_at_most_s) >= WORTH]
+        if self.part < early.WORTH:
+            return early.gains_nothing(self._why_nothing())
+        most = [site for site in self.sites[: early.MOST_NAMED] if self._part(site.hidden_at_most_s) >= early.WORTH]
         named = ", ".join(f"{site.name} {self._part(site.hidden_at_most_s):.1%}" for site in most)
-        return f"STRETTO_OVERLAP=auto could hide at most {self.part:.1%} of the run: {named}"
+        return early.could_hide(f"{self.part:.1%}", f": {named}")
 
     def _why_nothing(self) -> str:
         if self.nodes < 2:

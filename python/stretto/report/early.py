@@ -12,9 +12,6 @@ from stretto.report.figures import Figures
 from stretto.report.places import Place
 from stretto.report.verdict import percent, place_text
 
-WORTH = 0.01  # part of the run; less is next to nothing
-MOST_NAMED = 3
-
 
 def is_on(run: Figures) -> bool:
     options = {option["name"]: option["value"].lower() for option in run.stats.get("options", [])}
@@ -30,24 +27,22 @@ def advice(run: Figures) -> str | None:
     """A sentence. None: the run had such calls already, or no rank's calls are known."""
     if is_on(run) or not run.share.run or not run.places:
         return None
-    places = [(place, (place.seconds - (place.waiting or 0.0)) / run.ranks) for place in run.places]
-    may = [(place, moving) for place, moving in places if judged(run, place).may]
+    times = [(place, (place.seconds - (place.waiting or 0.0)) / run.ranks) for place in run.places]
+    may = [(place, moving) for place, moving in times if judged(run, place).may]
     hidden = min(sum(moving for _, moving in may), run.share.outside)
-    if hidden < WORTH * run.share.run:
-        return f"STRETTO_OVERLAP=auto gains next to nothing: {_why_nothing(run, may)}."
-    most = sorted(may, key=lambda of: of[1], reverse=True)[:MOST_NAMED]
+    if hidden < early.WORTH * run.share.run:
+        return f"{early.gains_nothing(_why_nothing(run, may))}."
+    most = sorted(may, key=lambda of: of[1], reverse=True)[: early.MOST_NAMED]
     named = ", ".join(f"{place_text(place)} {percent(moving / run.share.run)}" for place, moving in most)
-    return (
-        f"STRETTO_OVERLAP=auto could hide at most {percent(hidden / run.share.run)} of the run, if it computes "
-        f"between these calls and the use of their data: {named}. A recording (`stretto run --record`) says how much "
-        "it computes there."
-    )
+    places = f", if it computes between these calls and the use of their data: {named}"
+    sentence = early.could_hide(percent(hidden / run.share.run), places)
+    return f"{sentence}. A recording (`stretto run --record`) says how much it computes there."
 
 
 def _why_nothing(run: Figures, may: list[tuple[Place, float]]) -> str:
     if len(run.hosts) < 2:
         return "all ranks are on one node"
-    if may and run.share.outside < WORTH * run.share.run:
+    if may and run.share.outside < early.WORTH * run.share.run:
         return "the program computes next to nothing"
     if may:
         return "collectives that may return early move data for a small part of the run"

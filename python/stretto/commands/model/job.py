@@ -130,9 +130,7 @@ def command(
     for row in report["what_if"]:
         if row.get("sites"):
             out.print(_sites(row))
-    out.print(early.advice(), markup=False)
-    if early.part >= hiding.WORTH:
-        out.print(job_report.early_calls(early))
+    job_report.say_early(early)
 
 
 def _scaled(jobs: list[Path], ranks: int | None) -> scaling.Scaled | None:
