@@ -74,40 +74,6 @@ Refusal Pending::cover(const Exchange& call, std::uint64_t unit) {
   return ranges_.failed() ? Refusal::no_memory : guard_.cover(ranges_.data(), ranges_.size(), &cover_);
 }
 
-Refusal Pending::prepare_gapped(const Exchange& call) {
-  do_not_cover();
-  if (!prepare(call) || !copy_what_goes(call)) return Refusal::no_memory;
-  gapped_.swap(*call.gapped);
-  is_gapped_ = waits_for_cover_ = true;
-  return Refusal::none;
-}
-
-// The driver looks at pages from begin_placing() on.
-Refusal Pending::cover_gapped(std::uint64_t unit) {
-  waits_for_cover_ = false;
-  const Block all{0, memory_bytes_};
-  Refusal refused = Refusal::none;
-  if (layout_.make(memory_, memory_bytes_, &all, 1, unit) != LayoutError::none || layout_.units() == 0)
-    refused = Refusal::too_small;
-  const auto pieces = [this](const auto& awaits) {
-    gapped_.each_piece_of_all(buffer_bytes_, [&](std::uint64_t at, const char*, std::uint64_t n) { awaits(at, n); });
-  };
-  if (refused == Refusal::none && !arrival_.begin_gapped(layout_, pieces)) refused = Refusal::no_memory;
-  if (refused == Refusal::none) refused = guard_.cover({memory_ + layout_.offset(), layout_.bytes()}, &cover_);
-  if (refused != Refusal::none) cover_ = -1;
-  if (refused == Refusal::lost) {
-    Status none = Status::ok;
-    (void)status_.compare_exchange_strong(none, Status::not_moved);
-  }
-  do_on_thread([](void* self) { static_cast<Pending*>(self)->begin_placing(); });
-  return refused;
-}
-
-void Pending::forgo_cover() {
-  if (waits_for_cover_) do_on_thread([](void* self) { static_cast<Pending*>(self)->begin_placing(); });
-  waits_for_cover_ = false;
-}
-
 bool Pending::copy_all(const Exchange& call) {
   do_not_cover();
   fills_nothing_ = prepare(call) && copy_what_goes(call);
@@ -295,44 +261,6 @@ void Pending::do_on_thread(void (*task)(void* self)) {
     if (status != Status::no_memory) return;
     sys::nap_ns(kNapNs);
   }
-}
-
-// Messages are posted when the ends are here, which otherwise wait in the network behind them. But
-// each rank posts them soon by itself: no rank that has returned waits for one that needs its MPI.
-//
-// The driver neither uses the memory of the ends nor brings these pages home before it is told.
-Status Pending::begin_with_ends(const Exchange& call, const shm::WaitPolicy& policy) {
-  constexpr std::uint64_t kMostNs = 2'000'000;
-  struct Beginning {
-    Pending& pending;
-    const Exchange& call;
-    std::uint64_t due_ns;
-    bool has_begun = false;
-    Status status = Status::ok;
-    void begin() {
-      if (!has_begun) status = pending.begin(call);
-      has_begun = true;
-    }
-    bool goes_on() {
-      if (sys::now_ns() >= due_ns) begin();
-      return !has_begun || pending.status_.load() == Status::ok;
-    }
-  } beginning{*this, call, sys::now_ns() + kMostNs};
-  const Ends::Wait wait{policy, &beginning, [](void* begun) { return static_cast<Beginning*>(begun)->goes_on(); }};
-  const char* from = call.ends.bring(call.ends.context, wait);
-  beginning.begin();
-  has_ends_ = from != nullptr;
-  if (has_ends_) {
-    for (const Block& block : call.ends.blocks) {
-      take_to_buffer(block.offset, from, block.bytes);
-      from += block.bytes;
-    }
-  } else {
-    Status none = Status::ok;
-    (void)status_.compare_exchange_strong(none, Status::peer_failed);
-  }
-  do_on_thread([](void* self) { static_cast<Pending*>(self)->ends_are_here(); });
-  return beginning.status;
 }
 
 bool Pending::return_now() {

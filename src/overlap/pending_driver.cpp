@@ -38,51 +38,6 @@ void Pending::begin_pages() {
   if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
 }
 
-// Pages with gaps are covered now, or will not be.
-void Pending::begin_placing() {
-  if (is_covered()) {
-    is_placing_ = true;
-    open_.fetch_add(1, std::memory_order_relaxed);  // the cover
-    begin_pages();
-    for (std::uint64_t unit = 0; unit < layout_.units(); ++unit)
-      if (arrival_.is_idle(unit)) bring_home({unit, 1});
-    if (own_.bytes != 0) has_placed(own_.offset, own_.bytes);
-    for (const Receive& receive : receives_) {
-      const Block& range = receive.what.range;
-      if (!receive.what.to_buffer) continue;
-      if (receive.handle->arrived_bytes.load(std::memory_order_relaxed) == range.bytes) {
-        place(range.offset, range.bytes);
-      } else {
-        receive.handle->arrived.each([&](const Range& part) { place(range.offset + part.offset, part.bytes); });
-      }
-    }
-    if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
-  }
-  one_receive_less();
-}
-
-// From the packed copy.
-void Pending::place(std::uint64_t offset, std::uint64_t bytes) {
-  gapped_.each_piece(offset, bytes, [this](std::uint64_t at, const char* from, std::uint64_t now) {
-    take_to_buffer(at, from, now);
-    bring_home(arrival_.arrived(at, now));
-  });
-}
-
-void Pending::has_placed(std::uint64_t offset, std::uint64_t bytes) {
-  gapped_.each_piece(offset, bytes, [this](std::uint64_t at, const char*, std::uint64_t now) {
-    bring_home(arrival_.arrived(at, now));
-  });
-}
-
-void Pending::ends_are_here() {
-  if (has_ends_ && is_covered()) {
-    for (const Block& block : vector_ends_.blocks) bring_home(arrival_.arrived(block.offset, block.bytes));
-    if (arrival_.edges_are_here()) edges_here_.store(true, std::memory_order_release);
-  }
-  one_receive_less();
-}
-
 void Pending::bring_home(const UnitRun& run) {
   if (run.count == 0) return;
   const std::uint64_t begin = run.first * layout_.unit_bytes(), bytes = run.count * layout_.unit_bytes();
@@ -215,12 +170,9 @@ void Pending::end_cover() {
   if (error != 0) note_failure(Status::not_moved, {});
   posted_.store(false, std::memory_order_relaxed);  // late faults ask for nothing
   home_ns_ = sys::now_ns();
-  const DriverWork now = work_so_far();
-  work_.faults = now.faults - began_.faults;
-  work_.moves = now.moves - began_.moves;
-  work_.driver_ns = now.driver_ns - began_.driver_ns;
-  work_.sleeps = now.sleeps - began_.sleeps;
-  work_.preemptions = now.preemptions - began_.preemptions;
+  DriverWork used = work_so_far();
+  used -= began_;
+  work_ += used;
   touches_.end_all(home_ns_);
   note_.touched(0, -1);
   home_.store(true, std::memory_order_release);

@@ -31,6 +31,16 @@ struct DriverWork {
   // From the call to the last page: processor time of the thread, how often it slept, and how often
   // another thread took its processor.
   std::uint64_t driver_ns = 0, sleeps = 0, preemptions = 0;
+  DriverWork& operator-=(const DriverWork& before) {
+    faults -= before.faults;
+    hurries -= before.hurries;
+    publishes -= before.publishes;
+    moves -= before.moves;
+    driver_ns -= before.driver_ns;
+    sleeps -= before.sleeps;
+    preemptions -= before.preemptions;
+    return *this;
+  }
   DriverWork& operator+=(const DriverWork& more) {
     faults += more.faults;
     hurries += more.hurries;
