@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the driver thread does, but for connections that open (opening.cpp).
 #include <algorithm>
+#include <span>
 
 #include "transport/bulk/driver.hpp"
 #include "transport/bulk/peer.hpp"
@@ -117,10 +118,13 @@ void Driver::meet(int rank, const Endpoint& endpoint) {
   if (rank != shared_.rank) peers_[at] = PrivateHeap::make<Peer>(shared_, rank, host_of(endpoint));
 }
 
-// The first rank of its host: hosts differ in their addresses.
+// The first rank of its host. Some addresses of hosts may be alike, such as those of bridges, but
+// not all.
 std::uint32_t Driver::host_of(const Endpoint& endpoint) const {
+  const auto addresses = [](const Endpoint& of) { return std::span(of.addresses).first(of.address_count); };
+  const auto is_alike = [](const sys::HostAddress& one, const sys::HostAddress& other) { return one.ip == other.ip; };
   const Endpoint* const first = std::find_if(endpoints_.begin(), endpoints_.end(), [&](const Endpoint& other) {
-    return other.able && other.addresses[0].ip == endpoint.addresses[0].ip;
+    return other.able && std::ranges::equal(addresses(other), addresses(endpoint), is_alike);
   });
   return static_cast<std::uint32_t>(first - endpoints_.begin());
 }
