@@ -41,9 +41,11 @@ bool Agreement::adopt(int rank, int fd) {
   return add(mapped, attachment);
 }
 
-// Maps more of a segment whose beginning is mapped already.
+// Maps more of a segment whose beginning is mapped already, unless another thread has done so
+// meanwhile.
 bool Agreement::extend(int rank) {
   const Locked locked(process_.lock);
+  if (attached(rank)) return true;
   const shm::Attachment* const known = process_.attachments.find(all_[rank].identity);
   if (!known) return false;
   shm::Attachment attachment;

@@ -283,11 +283,12 @@ static void freed(void) {
 
 // Buffers of many kinds: each call returns early, or waits for all its data.
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-static void of_kind(char* data, size_t most) {
+static void of_kind_in(char* data, size_t most, int turns) {
   each = least(each, most / (size_t)world_size);
-  // A rank returns early only if its sources have come. On a busy machine that takes some turns.
+  // A rank returns early only if its sources have come, and their data have not.
+  // On a busy machine that takes some turns.
   int any = 0;
-  for (int turns = 0; turns < 4 && !any; ++turns) {
+  while (turns-- > 0 && !any) {
     exchange(data);
     check(data);
     exchange(data);
@@ -295,10 +296,13 @@ static void of_kind(char* data, size_t most) {
     MPI_Allreduce(&early, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   }
 }
+// For memory whose calls return early, and for memory that may make them wait.
+static void of_early(char* data, size_t most) { of_kind_in(data, most, 60); }
+static void of_kind(char* data, size_t most) { of_kind_in(data, most, 2); }
 enum { kSmall = 1 << 20 };
 static char initialised[kSmall] = {1}, zeros[kSmall];
 static void of_data(void) { of_kind(initialised, kSmall); }
-static void of_bss(void) { of_kind(zeros, kSmall); }
+static void of_bss(void) { of_early(zeros, kSmall); }
 static void of_stack(void) {
   char on_stack[512 << 10];
   of_kind(on_stack, sizeof on_stack);
@@ -343,7 +347,7 @@ static void of_memory(int flags, int advice) {
   if (data == MAP_FAILED) return;  // the system has no pages set aside for hugetlbfs
   memset(data, 1, bytes);
   (void)madvise(data, bytes, advice);
-  of_kind(data, bytes);
+  (flags & MAP_HUGETLB ? of_kind : of_early)(data, bytes);
   munmap(data, bytes);
 }
 static void of_dropped(void) { of_memory(0, MADV_DONTNEED); }
@@ -360,8 +364,8 @@ static void of_huge_pages(void) {
   char* const huge = aligned_alloc(2 << 20, (all() + (2 << 20) - 1) >> 21 << 21);
   madvise(huge, all(), MADV_HUGEPAGE);
   memset(huge, 1, all());
-  of_kind(huge, all());
-  of_kind(huge, all());
+  of_early(huge, all());
+  of_early(huge, all());
   free(huge);
 }
 
