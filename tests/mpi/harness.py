@@ -131,6 +131,17 @@ def _end_when_told(process: subprocess.Popen, stream: int, enough: Callable[[str
     process.wait(timeout=10)
 
 
+def _hangs_by_itself(mpi: Mpi, stacks: str) -> bool:
+    """Whether all ranks are in MPI_Finalize of an MPI that sometimes stays there, also without Stretto.
+
+    MPICH 4.0.2 does so once UCX has opened TCP connections, as it does between nodes.
+    """
+    ranks = stacks.count("Thread 1 (")
+    in_finalize = len(re.findall(r"^#\d+ .* PMPI_Finalize ", stacks, re.MULTILINE))
+    ours = re.search(r"libstretto.*\n(.*\n)*?#\d+ .* PMPI_Finalize ", stacks)
+    return (mpi.kind, mpi.version) == ("mpich", "4.0.2") and in_finalize == ranks > 0 and ours is None
+
+
 def _gone(token: str, seconds: float = 5.0) -> list[str]:
     """Waits for launchers' daemons to end. Kills and names the processes that do not."""
     end = time.monotonic() + seconds
@@ -222,6 +233,8 @@ def run_job(
     shutil.rmtree(scratch, ignore_errors=True)
     job = Job([str(a) for a in line], process.returncode, texts[0], texts[1], seconds, left)
     if stacks is not None:
+        if _hangs_by_itself(mpi, stacks):
+            pytest.skip(f"{mpi.title} does not return from MPI_Finalize, as it does without Stretto")
         raise JobTimeout(f"not done after {timeout} s on {mpi.title}\n{job.describe()}\n--- stacks\n{stacks}")
     assert ranks_may_stay or not strays, f"processes outlived the job: {strays}\n{job.describe()}"
     assert not left, f"files left behind: {left}"
