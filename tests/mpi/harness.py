@@ -142,6 +142,12 @@ def _hangs_by_itself(mpi: Mpi, stacks: str) -> bool:
     return (mpi.kind, mpi.version) == ("mpich", "4.0.2") and in_finalize == ranks > 0 and ours is None
 
 
+def _tell_of_hang(mpi: Mpi, job: Job, what: str, stacks: str) -> None:
+    if _hangs_by_itself(mpi, stacks):
+        pytest.skip(f"{mpi.title} does not return from MPI_Finalize, as without Stretto")
+    raise JobTimeout(f"{what} on {mpi.title}\n{job.describe()}\n--- stacks\n{stacks}")
+
+
 def _gone(token: str, seconds: float = 5.0) -> list[str]:
     """Waits for launchers' daemons to end. Kills and names the processes that do not."""
     end = time.monotonic() + seconds
@@ -233,9 +239,7 @@ def run_job(
     shutil.rmtree(scratch, ignore_errors=True)
     job = Job([str(a) for a in line], process.returncode, texts[0], texts[1], seconds, left)
     if stacks is not None:
-        if _hangs_by_itself(mpi, stacks):
-            pytest.skip(f"{mpi.title} does not return from MPI_Finalize, as it does without Stretto")
-        raise JobTimeout(f"not done after {timeout} s on {mpi.title}\n{job.describe()}\n--- stacks\n{stacks}")
+        _tell_of_hang(mpi, job, f"not done after {timeout} s", stacks)
     assert ranks_may_stay or not strays, f"processes outlived the job: {strays}\n{job.describe()}"
     assert not left, f"files left behind: {left}"
     return job
