@@ -78,6 +78,7 @@ void DeferredCalls::wait_in_call(std::uint64_t begin, std::uint64_t bytes) {
   std::uint64_t at = 0;
   while (is_of_some && guard_.away(begin, bytes, &at)) (void)*static_cast<const volatile char*>(address(at));
   while (is_away()) sys::nap_through(kNapNs);
+  if (!is_of_some) waited_ns_ += sys::now_through() - since_ns;  // else the driver has seen the touch
   for (int i = 0; i < Guard::kMostCovers; ++i) {
     if (waits[i]) by_cover_[i].load(std::memory_order_acquire)->let_go(since_ns, sys::now_through());
   }
@@ -289,12 +290,23 @@ void DeferredCalls::reap() {
   for (Pending* const pending : pending_) {
     if (!pending->taken || !pending->has_returned() || !pending->over()) continue;
     if (Sites::Site* const site = sites_.find(pending->site())) pending->teach(site, origin_ns_);
+    waited_ns_ += pending->touched_ns();
     (void)finish(*pending);
   }
 }
 
+std::uint64_t DeferredCalls::waited_ns() {
+  const Locked locked(lock_);
+  std::uint64_t ns = waited_ns_;
+  for (const Pending* const pending : pending_) {
+    if (pending->taken && pending->has_returned()) ns += pending->touched_ns();
+  }
+  return ns;
+}
+
 template <class Chosen>
 void DeferredCalls::complete_those(const shm::WaitPolicy& policy, const Chosen& chosen) {
+  const std::uint64_t begin_ns = sys::now_ns();
   const shm::WaitPolicy waits = patient(policy);
   shm::Waiter waiter(waits);
   for (;;) {
@@ -310,6 +322,7 @@ void DeferredCalls::complete_those(const shm::WaitPolicy& policy, const Chosen& 
     if (!waits_for_one) break;
     (void)waiter.step();
   }
+  waited_ns_ += sys::now_ns() - begin_ns;
   if (!any_away()) sys::calls_off();
   reap();
 }

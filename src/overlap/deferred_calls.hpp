@@ -78,6 +78,9 @@ class DeferredCalls {
     sites_.each(visit);
   }
 
+  // So long threads of the program have waited for data of calls that had returned early. Grows.
+  [[nodiscard]] std::uint64_t waited_ns();
+
   // ---- calls that have returned early ----
   // Whether a page is away. Costs one load.
   [[nodiscard]] bool any_away() const { return guard_.any_away(); }
@@ -118,6 +121,7 @@ class DeferredCalls {
   bool open_ = false, attended_ = false;
   shm::DeferredNotes* notes_ = nullptr;
   std::atomic<std::uint64_t> origin_ns_{0};
+  std::atomic<std::uint64_t> waited_ns_{0};  // without the touches of calls that are not reaped
   CallWaits waits_;
   pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;  // guards the list of calls, and the sites
   Sites sites_;

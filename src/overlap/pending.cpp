@@ -50,7 +50,7 @@ bool Pending::prepare(const Exchange& call) {
   wanted_.clear();
   touches_ = {};
   work_ = {};
-  held_ns_ = caught_ns_ = calls_ns_ = 0;
+  touched_ns_ = held_ns_ = caught_ns_ = calls_ns_ = 0;
   home_ns_ = returned_ns_ = 0;
   returned_ = posted_ = false;
   home_ = call.fills_nothing();

@@ -84,6 +84,8 @@ class Pending {
   [[nodiscard]] bool has_away() const { return !home_.load(std::memory_order_acquire); }
   [[nodiscard]] bool touches(std::uint64_t address, std::uint64_t bytes) const;
   [[nodiscard]] SiteKey site() const { return {comm_, name_, memory_, memory_bytes_}; }
+  // So long threads have waited for its pages, without waits that last.
+  [[nodiscard]] std::uint64_t touched_ns() const { return touched_ns_.load(std::memory_order_relaxed); }
   // A thread waits for it in a function of MPI.
   void hold();
   // In the handler of a signal: a system call has waited for it since then, and waits no more.
@@ -177,6 +179,7 @@ class Pending {
   std::uint64_t returned_ns_ = 0, home_ns_ = 0;
   Touches touches_;                                        // the driver's
   DriverWork work_, began_;                                // the driver's; what its thread had used by then
+  std::atomic<std::uint64_t> touched_ns_{0};               // of those that are over
   std::atomic<std::uint64_t> held_ns_{0};                  // since when a function of MPI waits; 0: none
   std::atomic<std::uint64_t> caught_ns_{0}, calls_ns_{0};  // when a system call first waited, and all of them how long
   char* copy_ = nullptr;                                   // of what is sent, and of what is sent on

@@ -57,6 +57,7 @@ bool Pending::fills_unit(const MessageIn& what, std::uint64_t at) const {
 
 // The oldest wait of a thread for a page.
 void Pending::show_touch() {
+  touched_ns_.store(touches_.ns(), std::memory_order_relaxed);
   const Touches::Touch* const touch = touches_.oldest();
   if (touch == nullptr) return note_.touched(0, -1);
   const std::uint64_t at = layout_.offset() + touch->at;
@@ -174,7 +175,7 @@ void Pending::end_cover() {
   used -= began_;
   work_ += used;
   touches_.end_all(home_ns_);
-  note_.touched(0, -1);
+  show_touch();
   home_.store(true, std::memory_order_release);
 }
 

@@ -9,20 +9,22 @@ namespace stretto::mpi {
 namespace {
 
 struct Phase {
-  std::uint64_t without_ns, with_ns;
+  std::uint64_t without_ns, with_ns, waited_ns = 0;  // of that with overlap: for data
 };
 
 // Calls between which the program computes by turns as `phases` say, with something else now and
 // then. How many of the first `calls` went with overlap.
 int with_overlap(Trial& trial, int calls, const std::vector<Phase>& phases, std::uint64_t now = 1000) {
   int with = 0;
+  std::uint64_t waited = 0;
   for (int i = 0; i < calls; ++i) {
-    const Trial::Next next = trial.begins(now);
+    const Trial::Next next = trial.begins(now, waited);
     bool goes = next == Trial::Next::with;
     if (next == Trial::Next::compare) goes = trial.decide(trial.times());
     with += goes ? 1 : 0;
     const Phase& phase = phases[static_cast<std::size_t>(i) % phases.size()];
     now += (goes ? phase.with_ns : phase.without_ns) + (i % 9 == 3 ? 50'000 : 0);
+    waited += goes ? phase.waited_ns : 0;
   }
   return with;
 }
@@ -55,7 +57,7 @@ TEST(Trial, OneCallThatTakesLongDecidesNothing) {
     std::uint64_t now = 0;
     bool goes = false;
     for (std::uint64_t i = 0; i < 10; ++i) {
-      const Trial::Next next = trial.begins(now);
+      const Trial::Next next = trial.begins(now, 0);
       goes = next == Trial::Next::compare ? trial.decide(trial.times()) : next == Trial::Next::with;
       now += (goes ? 900 : 1000) + (i == disturbed ? 100'000 : 0);
     }
@@ -73,12 +75,18 @@ TEST(Trial, PhasesByTurnsAreComparedWithThemselves) {
   }
 }
 
+TEST(Trial, OneWaitForTheDataOfManyCallsCounts) {
+  const Phase early{1000, 800}, last{1000, 2000, 1200};
+  Trial trial = trial_of(kTrialOfOn);
+  EXPECT_EQ(with_overlap(trial, 100, {early, early, early, last}), 40 + 8 - 4);
+}
+
 TEST(Trial, WhatACallTakesOnceCountsForNeither) {
   Trial trial = trial_of(kTrialOfAuto);
   std::uint64_t now = 0;
   bool goes = false;
   for (int i = 0; i < 10; ++i) {
-    const Trial::Next next = trial.begins(now);
+    const Trial::Next next = trial.begins(now, 0);
     goes = next == Trial::Next::compare ? trial.decide(trial.times()) : next == Trial::Next::with;
     if (i == 4) {
       now += 70'000;
@@ -129,7 +137,7 @@ TEST(Trial, WhatAWayStillWaitsForCountsForIt) {
         now += late_ns;
         trial.has_waited(late_ns);
       }
-      const Trial::Next next = trial.begins(now);
+      const Trial::Next next = trial.begins(now, 0);
       with += next == Trial::Next::with || (next == Trial::Next::compare && trial.decide(trial.times())) ? 1 : 0;
       now += call < 4 ? 900 : 1000;
     }
@@ -144,7 +152,7 @@ TEST(Trial, AllDataComeBeforeAWayEnds) {
     std::uint64_t now = 1000;
     for (int call = 0; call < 60; ++call, now += 1000) {
       if (trial.ends_way()) ends.push_back(call);
-      if (trial.begins(now) == Trial::Next::compare) (void)trial.decide(trial.times());
+      if (trial.begins(now, 0) == Trial::Next::compare) (void)trial.decide(trial.times());
     }
     EXPECT_EQ(ends, (std::vector<int>{4, 8, 40, 48, 56}));
   }

@@ -293,6 +293,11 @@ bool overlap_any_away() {
   return all != nullptr && all->any_away();
 }
 
+std::uint64_t overlap_waited_ns() {
+  overlap::DeferredCalls* const all = driver();
+  return all != nullptr ? all->waited_ns() : 0;
+}
+
 void overlap_complete(const void* memory, std::uint64_t bytes) {
   overlap::DeferredCalls* const all = driver();
   if (all == nullptr || !all->any_away()) return;

@@ -113,6 +113,9 @@ bool overlap_any_away();
 void overlap_complete(const void* memory, std::uint64_t bytes);
 void overlap_complete_all();
 
+// So long threads of the program have waited for data of calls that had returned early. Grows.
+std::uint64_t overlap_waited_ns();
+
 // The same for memory that the thread of the connections is to use. It brings such data itself, so
 // it must not wait for them. Does not drive the host.
 void overlap_bring_home(const void* memory, std::uint64_t bytes);

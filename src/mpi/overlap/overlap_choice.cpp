@@ -76,12 +76,13 @@ Trial* Overlap::trial_of(Collective as, std::uint64_t bytes) {
 }
 
 bool Overlap::goes_with_overlap(Trial& trial, Collective as, std::uint64_t bytes) {
+  const std::uint64_t waited_ns = overlap_waited_ns();
   if (trial.ends_way()) {
     const std::uint64_t begin_ns = sys::now_ns();
     overlap_complete_all();
     trial.has_waited(sys::now_ns() - begin_ns);
   }
-  const Trial::Next next = trial.begins(sys::now_ns());
+  const Trial::Next next = trial.begins(sys::now_ns(), waited_ns);
   if (next != Trial::Next::compare) return next == Trial::Next::with;
   TrialTimes longest;
   for (const TrialTimes& each : of_all(members(), trial.times())) {

@@ -21,8 +21,10 @@
 // Four calls each way, and eight from the second time on: programs compute differently after one
 // call and the next, such as a transform forth and back, mostly by turns of two or four, or of
 // eight if they have several arrays. Call i without is compared with call i with. The pair that
-// differs most is left out, later the two: something else may have disturbed them, or the first
-// call with overlap took memory and opened connections.
+// differs most, later the two, is left out if it differs more than twice as much as most do:
+// something else may have disturbed it, or the first call with overlap took memory and opened
+// connections. What a thread waited for data is no disturbance: a program may wait once for the
+// data of many calls.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -58,33 +60,39 @@ class Trial {
   // A way ends with the next call: all data are to be there before it begins.
   [[nodiscard]] bool ends_way() const { return calls_ == each_ || calls_ == 2 * each_ || is_to_restart(); }
   // A call begins. compare: the members are to tell each other times(), and then decide().
-  Next begins(std::uint64_t now_ns) {
+  // `waited_ns`: so long threads have waited for data of calls with overlap, ever.
+  Next begins(std::uint64_t now_ns, std::uint64_t waited_ns) {
     if (is_to_restart()) restart();
     const std::uint32_t call = calls_++;
-    if (call > 0 && call <= 2 * each_) spans_[call - 1] = now_ns - began_ns_;
+    if (call > 0 && call <= 2 * each_) spans_[call - 1] = {now_ns - began_ns_, waited_ns - data_ns_};
     began_ns_ = now_ns;
+    data_ns_ = waited_ns;
     if (!is_lost_ && (call == 2 * each_ || is_look(call))) return Next::compare;
     return goes_with(call) ? Next::with : Next::without;
   }
   // So long the next call, with which a way ends, had to wait for them.
   void has_waited(std::uint64_t ns) {
     leaves_out(ns);
-    waited_ns_[calls_ == each_ ? 0 : 1] = ns;
+    ends_ns_[calls_ == each_ ? 0 : 1] = ns;
   }
   // What this call takes once, whichever way it goes: it counts for neither.
   void leaves_out(std::uint64_t ns) { began_ns_ += ns; }
 
   [[nodiscard]] TrialTimes times() const {
     const std::uint32_t count = std::min(calls_ - 1, 2 * each_) - each_;
+    const std::uint64_t most_ns = 2 * median_apart_ns(count);
     bool left_out[kLaterCalls] = {};
-    for (std::uint32_t n = 0; n < each_ / 4; ++n) left_out[worst(count, left_out)] = true;
+    for (std::uint32_t n = 0; n < each_ / 4; ++n) {
+      const std::uint32_t pair = worst(count, left_out);
+      left_out[pair] = apart_ns(pair) > most_ns;
+    }
     TrialTimes sum;
-    sum.without_ns = waited_ns_[rule_.with_first ? 1 : 0];
-    sum.with_ns = waited_ns_[rule_.with_first ? 0 : 1];
+    sum.without_ns = ends_ns_[rule_.with_first ? 1 : 0];
+    sum.with_ns = ends_ns_[rule_.with_first ? 0 : 1];
     for (std::uint32_t i = 0; i < count; ++i) {
       if (left_out[i]) continue;
-      sum.without_ns += rule_.with_first ? second(i) : first(i);
-      sum.with_ns += rule_.with_first ? first(i) : second(i);
+      sum.without_ns += (rule_.with_first ? second(i) : first(i)).ns;
+      sum.with_ns += (rule_.with_first ? first(i) : second(i)).ns;
     }
     return sum;
   }
@@ -100,6 +108,12 @@ class Trial {
   [[nodiscard]] bool is_decided() const { return calls_ > 2 * each_ || is_lost_; }
 
  private:
+  // From one call to the next.
+  struct Span {
+    std::uint64_t ns, waited_ns;
+    [[nodiscard]] std::uint64_t without_waits() const { return ns - std::min(ns, waited_ns); }
+  };
+
   [[nodiscard]] bool is_to_restart() const { return calls_ == (keeps_ || is_first() ? again_after_ : kAgainAfter); }
   void restart() {
     const std::uint32_t next = std::min(2 * again_after_, kLastAgain);
@@ -108,15 +122,25 @@ class Trial {
     again_after_ = next;
   }
   [[nodiscard]] bool is_first() const { return each_ == kCalls; }
-  [[nodiscard]] std::uint64_t first(std::uint32_t pair) const { return spans_[pair]; }
-  [[nodiscard]] std::uint64_t second(std::uint32_t pair) const { return spans_[each_ + pair]; }
+  [[nodiscard]] const Span& first(std::uint32_t pair) const { return spans_[pair]; }
+  [[nodiscard]] const Span& second(std::uint32_t pair) const { return spans_[each_ + pair]; }
+  // How much a pair differs, but for waits.
+  [[nodiscard]] std::uint64_t apart_ns(std::uint32_t pair) const {
+    const std::uint64_t one = first(pair).without_waits(), other = second(pair).without_waits();
+    return std::max(one, other) - std::min(one, other);
+  }
+  [[nodiscard]] std::uint64_t median_apart_ns(std::uint32_t count) const {
+    std::uint64_t all[kLaterCalls];
+    for (std::uint32_t i = 0; i < count; ++i) all[i] = apart_ns(i);
+    std::sort(all, all + count);
+    return count == 0 ? 0 : all[(count - 1) / 2];
+  }
   // The pair of the first `count` that differs most, among those that are not left out.
   [[nodiscard]] std::uint32_t worst(std::uint32_t count, const bool* left_out) const {
     std::uint32_t found = 0;
     std::uint64_t most = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint64_t apart = std::max(first(i), second(i)) - std::min(first(i), second(i));
-      if (!left_out[i] && apart >= most) most = apart, found = i;
+      if (!left_out[i] && apart_ns(i) >= most) most = apart_ns(i), found = i;
     }
     return found;
   }
@@ -127,9 +151,10 @@ class Trial {
   }
 
   Collective as_{};
-  std::uint64_t bytes_ = 0, began_ns_ = 0;
+  std::uint64_t bytes_ = 0, began_ns_ = 0, data_ns_ = 0;
   TrialRule rule_;
-  std::uint64_t spans_[2 * kLaterCalls] = {}, waited_ns_[2] = {};  // by way, the first one first
+  Span spans_[2 * kLaterCalls] = {};  // by way, the first one first
+  std::uint64_t ends_ns_[2] = {};     // of a way, for the data that were still to come
   std::uint32_t calls_ = 0, each_ = kCalls, again_after_ = kFirstAgain;
   bool keeps_ = false, is_lost_ = false;
 };
