@@ -72,7 +72,7 @@ void Overlap::leaves(Collective as, const char* why) {
 // Null: a number of bytes says that all such calls go with overlap.
 Trial* Overlap::trial_of(Collective as, std::uint64_t bytes) {
   if (!job()->overlap_measures) return nullptr;
-  return trials_.find(as, bytes, job()->overlap_tries ? kTrialOfAuto : kTrialOfOn);
+  return &trials_.find(as, bytes, job()->overlap_tries ? kTrialOfAuto : kTrialOfOn);
 }
 
 bool Overlap::goes_with_overlap(Trial& trial, Collective as, std::uint64_t bytes) {

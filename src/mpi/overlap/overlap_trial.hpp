@@ -5,9 +5,8 @@
 // A kind is a collective and, where all ranks know it, a length. Some of its first calls go without
 // overlap, as many with it. What counts is the time from one call of the kind to the next, because
 // that holds the call, the computation and whatever waits for data. The ranks compare their sums,
-// and the longest counts. Something else may have disturbed that, so they try again after 40 calls.
-// From then on they do so after 250 calls where overlap was not worth it, and after 80, 160 and so
-// on where it was.
+// and the longest counts. They try again after 16 calls, with more of them, and from then on after
+// 250 calls, 500 and so on: a program may do something else by then.
 //
 //   call   0 1 2 3   4 5     6       7      8
 //   on     with      without                compare: overlap stays unless it loses
@@ -18,18 +17,20 @@
 //
 // At the look the ranks compare what they have of calls with overlap: a great loss ends the trial.
 //
-// Four calls each way, and eight from the second time on: programs compute differently after one
-// call and the next, such as a transform forth and back, mostly by turns of two or four, or of
-// eight if they have several arrays. Call i without is compared with call i with. The pair that
-// differs most, later the two, is left out if it differs more than twice as much as most do:
-// something else may have disturbed it, or the first call with overlap took memory and opened
-// connections. What a thread waited for data is no disturbance: a program may wait once for the
-// data of many calls.
+// Four calls each way, and 24 from the second time on: programs compute differently after one call
+// and the next, such as a transform forth and back, or one layer and another. 24 calls are whole
+// turns of 2, 3, 4, 6, 8 and 12. Call i without is compared with call i with. The pair that differs
+// most, later the six, is left out if it differs more than twice as much as most do: something
+// else may have disturbed it, or the first call with overlap took memory and opened connections.
+// What a thread waited for data is no disturbance: a program may wait once for the data of many
+// calls.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
 
-#include "base/array.hpp"
 #include "base/collective.hpp"
 
 namespace stretto::mpi {
@@ -47,11 +48,9 @@ inline constexpr TrialRule kTrialOfOn{true, 0}, kTrialOfAuto{false, 3};
 class Trial {
  public:
   enum class Next : std::uint8_t { without, with, compare };
-  static constexpr std::uint32_t kCalls = 4, kLaterCalls = 8;  // of each way
-  static constexpr std::uint64_t kGreatLoss = 10;              // percent
-  static constexpr std::uint32_t kFirstAgain = 40;             // calls
-  static constexpr std::uint32_t kAgainAfter = 250;            // calls without
-  static constexpr std::uint32_t kLastAgain = 2000;            // calls with
+  static constexpr std::uint32_t kCalls = 4, kLaterCalls = 24;  // of each way
+  static constexpr std::uint64_t kGreatLoss = 10;               // percent
+  static constexpr std::uint32_t kFirstAgain = 16, kAgain = 250, kLastAgain = 2000;  // after so many calls
 
   Trial() = default;
   Trial(Collective as, std::uint64_t bytes, const TrialRule& rule) : as_(as), bytes_(bytes), rule_(rule) {}
@@ -64,7 +63,7 @@ class Trial {
   Next begins(std::uint64_t now_ns, std::uint64_t waited_ns) {
     if (is_to_restart()) restart();
     const std::uint32_t call = calls_++;
-    if (call > 0 && call <= 2 * each_) spans_[call - 1] = {now_ns - began_ns_, waited_ns - data_ns_};
+    if (call > 0 && call <= 2 * each_) spans_[call - 1] = {static_cast<float>(now_ns - began_ns_), static_cast<float>(waited_ns - data_ns_)};
     began_ns_ = now_ns;
     data_ns_ = waited_ns;
     if (!is_lost_ && (call == 2 * each_ || is_look(call))) return Next::compare;
@@ -80,21 +79,21 @@ class Trial {
 
   [[nodiscard]] TrialTimes times() const {
     const std::uint32_t count = std::min(calls_ - 1, 2 * each_) - each_;
-    const std::uint64_t most_ns = 2 * median_apart_ns(count);
+    const float most_ns = 2 * median_apart_ns(count);
     bool left_out[kLaterCalls] = {};
     for (std::uint32_t n = 0; n < each_ / 4; ++n) {
       const std::uint32_t pair = worst(count, left_out);
       left_out[pair] = apart_ns(pair) > most_ns;
     }
-    TrialTimes sum;
-    sum.without_ns = ends_ns_[rule_.with_first ? 1 : 0];
-    sum.with_ns = ends_ns_[rule_.with_first ? 0 : 1];
+    const int without = rule_.with_first ? 1 : 0, with = 1 - without;
+    double sums[2] = {};  // by way, as the spans
     for (std::uint32_t i = 0; i < count; ++i) {
       if (left_out[i]) continue;
-      sum.without_ns += (rule_.with_first ? second(i) : first(i)).ns;
-      sum.with_ns += (rule_.with_first ? first(i) : second(i)).ns;
+      sums[0] += first(i).ns;
+      sums[1] += second(i).ns;
     }
-    return sum;
+    return {static_cast<std::uint64_t>(sums[without]) + ends_ns_[without],
+            static_cast<std::uint64_t>(sums[with]) + ends_ns_[with]};
   }
   // Whether this call goes with overlap. After the last comparison: and those after it.
   bool decide(const TrialTimes& longest) {
@@ -110,13 +109,13 @@ class Trial {
  private:
   // From one call to the next.
   struct Span {
-    std::uint64_t ns, waited_ns;
-    [[nodiscard]] std::uint64_t without_waits() const { return ns - std::min(ns, waited_ns); }
+    float ns, waited_ns;
+    [[nodiscard]] float without_waits() const { return ns - std::min(ns, waited_ns); }
   };
 
-  [[nodiscard]] bool is_to_restart() const { return calls_ == (keeps_ || is_first() ? again_after_ : kAgainAfter); }
+  [[nodiscard]] bool is_to_restart() const { return calls_ == again_after_; }
   void restart() {
-    const std::uint32_t next = std::min(2 * again_after_, kLastAgain);
+    const std::uint32_t next = is_first() ? kAgain : std::min(2 * again_after_, kLastAgain);
     *this = Trial(as_, bytes_, rule_);
     each_ = kLaterCalls;
     again_after_ = next;
@@ -125,12 +124,11 @@ class Trial {
   [[nodiscard]] const Span& first(std::uint32_t pair) const { return spans_[pair]; }
   [[nodiscard]] const Span& second(std::uint32_t pair) const { return spans_[each_ + pair]; }
   // How much a pair differs, but for waits.
-  [[nodiscard]] std::uint64_t apart_ns(std::uint32_t pair) const {
-    const std::uint64_t one = first(pair).without_waits(), other = second(pair).without_waits();
-    return std::max(one, other) - std::min(one, other);
+  [[nodiscard]] float apart_ns(std::uint32_t pair) const {
+    return std::abs(first(pair).without_waits() - second(pair).without_waits());
   }
-  [[nodiscard]] std::uint64_t median_apart_ns(std::uint32_t count) const {
-    std::uint64_t all[kLaterCalls];
+  [[nodiscard]] float median_apart_ns(std::uint32_t count) const {
+    float all[kLaterCalls];
     for (std::uint32_t i = 0; i < count; ++i) all[i] = apart_ns(i);
     std::sort(all, all + count);
     return count == 0 ? 0 : all[(count - 1) / 2];
@@ -138,7 +136,7 @@ class Trial {
   // The pair of the first `count` that differs most, among those that are not left out.
   [[nodiscard]] std::uint32_t worst(std::uint32_t count, const bool* left_out) const {
     std::uint32_t found = 0;
-    std::uint64_t most = 0;
+    float most = 0;
     for (std::uint32_t i = 0; i < count; ++i) {
       if (!left_out[i] && apart_ns(i) >= most) most = apart_ns(i), found = i;
     }
@@ -163,18 +161,28 @@ class Trial {
 // same places.
 class Trials {
  public:
-  Trial* find(Collective as, std::uint64_t bytes, const TrialRule& rule) {
-    for (Trial& trial : trials_) {
-      if (trial.is(as, bytes)) return &trial;
+  Trials() = default;
+  ~Trials() { std::free(kinds_); }
+  Trials(const Trials&) = delete;
+  Trials& operator=(const Trials&) = delete;
+
+  // A rank that measures nothing would go other ways than its peers. So it ends where there is no
+  // memory for a few kilobytes.
+  Trial& find(Collective as, std::uint64_t bytes, const TrialRule& rule) {
+    if (kinds_ == nullptr) {
+      kinds_ = static_cast<Trial*>(std::malloc(kMost * sizeof(Trial)));
+      if (kinds_ == nullptr) std::abort();
+      for (std::size_t i = 0; i < kMost; ++i) new (kinds_ + i) Trial;
     }
-    Trial& made = trials_[next_++ % kMost];
-    made = Trial(as, bytes, rule);
-    return &made;
+    for (std::size_t i = 0; i < kMost; ++i) {
+      if (kinds_[i].is(as, bytes)) return kinds_[i];
+    }
+    return kinds_[next_++ % kMost] = Trial(as, bytes, rule);
   }
 
  private:
   static constexpr std::size_t kMost = 16;
-  Trial trials_[kMost] = {};
+  Trial* kinds_ = nullptr;
   std::size_t next_ = 0;
 };
 
