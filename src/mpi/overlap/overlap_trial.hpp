@@ -48,8 +48,8 @@ inline constexpr TrialRule kTrialOfOn{true, 0}, kTrialOfAuto{false, 3};
 class Trial {
  public:
   enum class Next : std::uint8_t { without, with, compare };
-  static constexpr std::uint32_t kCalls = 4, kLaterCalls = 24;  // of each way
-  static constexpr std::uint64_t kGreatLoss = 10;               // percent
+  static constexpr std::uint32_t kCalls = 4, kLaterCalls = 24;                       // of each way
+  static constexpr std::uint64_t kGreatLoss = 10;                                    // percent
   static constexpr std::uint32_t kFirstAgain = 16, kAgain = 250, kLastAgain = 2000;  // after so many calls
 
   Trial() = default;
@@ -63,7 +63,8 @@ class Trial {
   Next begins(std::uint64_t now_ns, std::uint64_t waited_ns) {
     if (is_to_restart()) restart();
     const std::uint32_t call = calls_++;
-    if (call > 0 && call <= 2 * each_) spans_[call - 1] = {static_cast<float>(now_ns - began_ns_), static_cast<float>(waited_ns - data_ns_)};
+    if (call > 0 && call <= 2 * each_)
+      spans_[call - 1] = {static_cast<float>(now_ns - began_ns_), static_cast<float>(waited_ns - data_ns_)};
     began_ns_ = now_ns;
     data_ns_ = waited_ns;
     if (!is_lost_ && (call == 2 * each_ || is_look(call))) return Next::compare;
