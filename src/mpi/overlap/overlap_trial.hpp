@@ -5,8 +5,9 @@
 // A kind is a collective and, where all ranks know it, a length. Some of its first calls go without
 // overlap, as many with it. What counts is the time from one call of the kind to the next, because
 // that holds the call, the computation and whatever waits for data. The ranks compare their sums,
-// and the longest counts. They try again after 16 calls, with more of them, and from then on after
-// 250 calls, 500 and so on: a program may do something else by then.
+// and the longest counts. They try again, with more calls: after 16 where
+// overlap was worth it, after 100 where not. From then on they do so after 250 calls, 500 and so on:
+// a program may do something else by then.
 //
 //   call   0 1 2 3   4 5     6       7      8
 //   on     with      without                compare: overlap stays unless it loses
@@ -48,9 +49,10 @@ inline constexpr TrialRule kTrialOfOn{true, 0}, kTrialOfAuto{false, 3};
 class Trial {
  public:
   enum class Next : std::uint8_t { without, with, compare };
-  static constexpr std::uint32_t kCalls = 4, kLaterCalls = 24;                       // of each way
-  static constexpr std::uint64_t kGreatLoss = 10;                                    // percent
-  static constexpr std::uint32_t kFirstAgain = 16, kAgain = 250, kLastAgain = 2000;  // after so many calls
+  static constexpr std::uint32_t kCalls = 4, kLaterCalls = 24;        // of each way
+  static constexpr std::uint64_t kGreatLoss = 10;                     // percent
+  static constexpr std::uint32_t kFirstAgain = 16, kLostAgain = 100;  // after so many calls
+  static constexpr std::uint32_t kAgain = 250, kLastAgain = 2000;     // later
 
   Trial() = default;
   Trial(Collective as, std::uint64_t bytes, const TrialRule& rule) : as_(as), bytes_(bytes), rule_(rule) {}
@@ -114,7 +116,7 @@ class Trial {
     [[nodiscard]] float without_waits() const { return ns - std::min(ns, waited_ns); }
   };
 
-  [[nodiscard]] bool is_to_restart() const { return calls_ == again_after_; }
+  [[nodiscard]] bool is_to_restart() const { return calls_ == (is_first() && !keeps_ ? kLostAgain : again_after_); }
   void restart() {
     const std::uint32_t next = is_first() ? kAgain : std::min(2 * again_after_, kLastAgain);
     *this = Trial(as_, bytes_, rule_);
