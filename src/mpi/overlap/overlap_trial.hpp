@@ -5,9 +5,9 @@
 // A kind is a collective and, where all ranks know it, a length. Some of its first calls go without
 // overlap, as many with it. What counts is the time from one call of the kind to the next, because
 // that holds the call, the computation and whatever waits for data. The ranks compare their sums,
-// and the longest counts. They try again, with more calls: after 16 where
-// overlap was worth it, after 100 where not. From then on they do so after 250 calls, 500 and so
-// on: a program may do something else by then.
+// and the longest counts. They try again, with more calls: after 16 where overlap was worth it,
+// after 100 where not. From then on they do so after 250 calls, 500 and so on: a program may do
+// something else by then.
 //
 //   call   0 1 2 3   4 5     6       7      8
 //   on     with      without                compare: overlap stays unless it loses
