@@ -75,8 +75,8 @@ static void rounds(const char* form, int* data, MPI_Request* requests, int persi
       MPI_Start(&requests[2]);
     else
       MPI_Ibcast(data, kInts, MPI_INT, 0, MPI_COMM_WORLD, &requests[2]);
-    const double until = now_s() + 30;
-    while (!look(form, requests)) CHECK(now_s() < until, "%s: never complete", form);
+    while (!look(form, requests)) {  // a job that stays here is ended from outside, with its stacks
+    }
     for (int i = 0; i < kInts; i++) {
       if (data[i] == round * 1000 + i) continue;
       expect(0, "complete, and data are missing");
