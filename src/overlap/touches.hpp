@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 namespace stretto::overlap {
 
@@ -48,12 +49,15 @@ class Touches {
   // When at least one thread waited. The last span also has what had no place.
   [[nodiscard]] std::size_t spans() const { return span_count_; }
   [[nodiscard]] const Span& span(std::size_t i) const { return spans_[i]; }
-  [[nodiscard]] std::uint64_t ns() const { return ns_; }  // of all of them
+  // Of all of them.
+  [[nodiscard]] std::uint64_t ns() const {
+    return std::accumulate(spans_, spans_ + span_count_, std::uint64_t{0},
+                           [](std::uint64_t sum, const Span& span) { return sum + span.ns; });
+  }
 
  private:
   static constexpr std::size_t kMost = 16;  // threads at a time; further ones are not seen
   void close(std::uint64_t now_ns) {
-    ns_ += now_ns - since_ns_;
     if (span_count_ < kSpans)
       spans_[span_count_++] = {since_ns_, now_ns - since_ns_};
     else
@@ -62,7 +66,7 @@ class Touches {
 
   Touch touches_[kMost];
   std::size_t count_ = 0, span_count_ = 0;
-  std::uint64_t since_ns_ = 0, ns_ = 0;
+  std::uint64_t since_ns_ = 0;
   Span spans_[kSpans];
 };
 

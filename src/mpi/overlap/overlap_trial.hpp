@@ -30,8 +30,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <new>
 
+#include "base/array.hpp"
 #include "base/collective.hpp"
 
 namespace stretto::mpi {
@@ -60,8 +60,11 @@ class Trial {
 
   // A way ends with the next call: all data are to be there before it begins.
   [[nodiscard]] bool ends_way() const { return calls_ == each_ || calls_ == 2 * each_ || is_to_restart(); }
+  // Whether the time until the next call counts.
+  [[nodiscard]] bool measures() const { return calls_ <= 2 * each_ || is_to_restart(); }
   // A call begins. compare: the members are to tell each other times(), and then decide().
-  // `waited_ns`: so long threads have waited for data of calls with overlap, ever.
+  // `waited_ns`: so long threads have waited for data of calls with overlap, ever; any number if
+  // nothing is measured.
   Next begins(std::uint64_t now_ns, std::uint64_t waited_ns) {
     if (is_to_restart()) restart();
     const std::uint32_t call = calls_++;
@@ -164,28 +167,19 @@ class Trial {
 // same places.
 class Trials {
  public:
-  Trials() = default;
-  ~Trials() { std::free(kinds_); }
-  Trials(const Trials&) = delete;
-  Trials& operator=(const Trials&) = delete;
-
   // A rank that measures nothing would go other ways than its peers. So it ends where there is no
   // memory for a few kilobytes.
   Trial& find(Collective as, std::uint64_t bytes, const TrialRule& rule) {
-    if (kinds_ == nullptr) {
-      kinds_ = static_cast<Trial*>(std::malloc(kMost * sizeof(Trial)));
-      if (kinds_ == nullptr) std::abort();
-      for (std::size_t i = 0; i < kMost; ++i) new (kinds_ + i) Trial;
-    }
-    for (std::size_t i = 0; i < kMost; ++i) {
-      if (kinds_[i].is(as, bytes)) return kinds_[i];
+    if (kinds_.empty() && !kinds_.resize(kMost, Trial())) std::abort();
+    for (Trial& trial : kinds_) {
+      if (trial.is(as, bytes)) return trial;
     }
     return kinds_[next_++ % kMost] = Trial(as, bytes, rule);
   }
 
  private:
   static constexpr std::size_t kMost = 16;
-  Trial* kinds_ = nullptr;
+  Array<Trial> kinds_;
   std::size_t next_ = 0;
 };
 
