@@ -53,11 +53,6 @@ static void fill_numbers(char* to, const Type* t, size_t elements, int rank) {
   }
 }
 
-static int last_is_early(void) {
-  const char* (*last_path)(void) = (const char* (*)(void))dlsym(RTLD_DEFAULT, "stretto_last_path");
-  return last_path != NULL && strcmp(last_path(), "deferred") == 0;
-}
-
 static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
   (void)type;
   for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
@@ -138,7 +133,7 @@ static long check_call(int what, const Type* t, size_t each, MPI_Op op, int root
   compute(what, t, each, op, result);
   if (rand() % 4 == 0) usleep((useconds_t)(rand() % 4000));
   call(what, t, each, op, root, aside ? MPI_IN_PLACE : send);
-  *early += last_is_early();
+  *early += is_early();
   memset(send, 7, bytes);
   long wrong = 0;
   // In place, what lies behind the result of a Reduce_scatter is not defined.

@@ -106,7 +106,7 @@ static void check(int what, int shape, int root, long* wrong, long* gaps, int* e
   compute(what, root, words, type, step);
   if (rand() % 3 == 0) usleep((useconds_t)(rand() % 4000));
   call(what, root, words, type, step);
-  *early += strcmp(last_path(), "deferred") == 0 && gets(what, root);
+  *early += is_early() && gets(what, root);
   MPI_Type_free(&type);
   memset(send, 7, (size_t)blocks * (size_t)words * sizeof(int));
   for (size_t i = (size_t)(rand() % 50); i < memory_bytes; i += (size_t)(1 + rand() % 5000))

@@ -39,10 +39,6 @@ static long wrong;
 static size_t all(void) { return each * (size_t)world_size; }
 static char value(int from, int to, size_t i) { return (char)(from * 11 + to * 5 + (int)(i * 7) + turn); }
 
-static int is_early(void) {
-  const char* (*last_path)(void) = (const char* (*)(void))dlsym(RTLD_DEFAULT, "stretto_last_path");
-  return last_path != NULL && strcmp(last_path(), "deferred") == 0;
-}
 static void exchange(char* to) {
   ++turn;
   for (int r = 0; r < world_size; ++r) {

@@ -43,7 +43,7 @@ static void alltoall(void) {
   memset(to, 0xff, (size_t)total * sizeof *to);
   memset(other, 0xff, (size_t)total * sizeof *other);
   MPI_Alltoall(from, block, MPI_INT, to, block, MPI_INT, MPI_COMM_WORLD);
-  early += !strcmp(last_path(), "deferred");
+  early += is_early();
 }
 
 // ---- point to point ----

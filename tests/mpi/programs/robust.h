@@ -62,12 +62,16 @@ static inline void* host_function(const char* name) {
   return handle ? dlsym(handle, name) : NULL;
 }
 
-// How this thread's last collective went: "inline", "cico", "host", or "none" without the library.
+// How this thread's last collective went: "inline", "cico", "deferred", "host", or "none" without
+// the library.
 static inline const char* last_path(void) {
   const char* (*ask)(void) = NULL;
   *(void**)&ask = dlsym(RTLD_DEFAULT, "stretto_last_path");
   return ask ? ask() : "none";
 }
+
+// Whether it returned before its data were there.
+static inline int is_early(void) { return !strcmp(last_path(), "deferred"); }
 
 static inline int path_is_ours(const char* path) { return strcmp(path, "host") && strcmp(path, "none"); }
 

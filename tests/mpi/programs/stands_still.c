@@ -16,11 +16,6 @@
 
 static const int each = 16 << 20;
 
-static int is_early(void) {
-  const char* (*last_path)(void) = (const char* (*)(void))dlsym(RTLD_DEFAULT, "stretto_last_path");
-  return last_path != NULL && strcmp(last_path(), "deferred") == 0;
-}
-
 static char value(int from, int to, int i) { return (char)(from * 7 + to * 13 + i * 3); }
 
 static long wrong_bytes(const char* in) {
